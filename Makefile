@@ -1,0 +1,29 @@
+# Everything sets itself up: a virtual environment in .venv with the versions of constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check format clean
+
+demo: .venv/ready
+	$(BIN)/autoweight demo
+
+test: check
+	$(BIN)/pytest -n auto
+
+check: .venv/ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: .venv/ready
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@

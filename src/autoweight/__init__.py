@@ -1,0 +1,34 @@
+"""autoweight learns how much every training sample should count."""
+
+from autoweight.config import SearchConfig, TrainingConfig
+from autoweight.errors import RunError, UserError
+from autoweight.methods.class_balanced import ClassBalanced
+from autoweight.methods.constant import Constant
+from autoweight.methods.focal import Focal
+from autoweight.methods.oracle import Oracle
+from autoweight.methods.self_paced import SelfPaced
+from autoweight.methods.uniform import Uniform
+from autoweight.search import search
+from autoweight.strategy import Strategy, Weigher, weighted_mean
+
+__version__ = "0.1.0"
+
+load = Strategy.load
+
+__all__ = [
+    "ClassBalanced",
+    "Constant",
+    "Focal",
+    "Oracle",
+    "RunError",
+    "SearchConfig",
+    "SelfPaced",
+    "Strategy",
+    "TrainingConfig",
+    "Uniform",
+    "UserError",
+    "Weigher",
+    "load",
+    "search",
+    "weighted_mean",
+]

@@ -1,0 +1,225 @@
+"""The command line: what the user typed, turned into a configuration and handed to what does the work."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tyro
+import yaml
+
+from autoweight import commands, listing
+from autoweight.config import AgentName, Command, DataConfig, Knob, RunConfig, SearchConfig, TrainingConfig
+from autoweight.config_files import load_config
+from autoweight.errors import UserError, unknown
+from autoweight.methods import check_knobs, knobs_of
+from autoweight.recipes import RECIPES, get_recipe
+from autoweight.search.presets import PRESETS, PresetName
+
+
+@dataclass(frozen=True)
+class Common:
+    """What every command that runs something takes."""
+
+    out: Path | None = None
+    """Folder to write to; by default a fresh one under runs/."""
+    resume: bool = False
+    """Go on with the interrupted run in the folder --out."""
+    config: Path | None = None
+    """Run a saved config.yaml again, in place of a recipe."""
+    seed: int = 0
+    """First seed: of data split, noise, network start and batch order."""
+    device: str = "cpu"
+    """Where to compute, such as cpu or cuda."""
+
+
+@dataclass(frozen=True)
+class Trained(Common):
+    """What the commands that train methods take."""
+
+    strategy: Path | None = None
+    """Strategy file that law uses."""
+    knob: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """A method's setting, such as focal.gamma=3; 'autoweight list' names them."""
+    network: str = "mlp"
+    """Name of the network."""
+    data: DataConfig = DataConfig()
+    training: TrainingConfig = TrainingConfig()
+
+
+@dataclass(frozen=True)
+class TrainArguments(Trained):
+    """Train one network with one method."""
+
+    method: str = "uniform"
+    """Name of the method."""
+
+
+@dataclass(frozen=True)
+class CompareArguments(Trained):
+    """Train several methods over several seeds and show them in one table."""
+
+    methods: str = "uniform"
+    """Names of the methods, separated by commas."""
+    seeds: int = 1
+    """How many seeds, from --seed on."""
+
+
+@dataclass(frozen=True)
+class SearchArguments(Common):
+    """Find a strategy and write it to strategy.safetensors."""
+
+    agent: AgentName | None = None
+    """What searches; short for --search.agent."""
+    preset: PresetName = "default"
+    """default measures best; paper follows the paper to the letter, authors its authors' code."""
+    network: str = "mlp"
+    """Name of the network."""
+    data: DataConfig = DataConfig()
+    training: TrainingConfig = TrainingConfig()
+    search: SearchConfig = SearchConfig()
+
+
+@dataclass(frozen=True)
+class DemoArguments(Common):
+    """The whole story on embedded data: search a strategy, train with it, compare."""
+
+    seeds: int = 3
+    """How many seeds, from --seed on."""
+
+
+def run(words: list[str]) -> None:
+    """Do what the words of a command line say."""
+    if not words or words[0] in ("-h", "--help"):
+        lines = [f"  {name:8} {command.__doc__}" for name, command in COMMANDS.items()]
+        print("\n".join(["usage: autoweight COMMAND ...", "", *lines, "", "'autoweight COMMAND --help' tells more."]))
+    elif words[0] == "--version":
+        print(listing.version())
+    elif words[0] not in COMMANDS:
+        raise unknown("command", words[0], COMMANDS)
+    else:
+        COMMANDS[words[0]](words[1:])
+
+
+def _train(words: list[str]) -> None:
+    """Train one network with one method: train RECIPE --method M (--strategy FILE for law)"""
+    base, words = _base_config("train", words)
+    typed = _parse(TrainArguments, base, words, method=base.methods[0])
+    config = _configured(base, typed, methods=(typed.method,), num_seeds=1, **_method_settings(base, typed))
+    commands.compare(config, typed.out, typed.resume)
+
+
+def _compare(words: list[str]) -> None:
+    """Several methods, several seeds, one table: compare RECIPE --methods A,B,C --seeds N"""
+    base, words = _base_config("compare", words)
+    typed = _parse(CompareArguments, base, words, methods=",".join(base.methods), seeds=base.num_seeds)
+    methods = tuple(name.strip() for name in typed.methods.split(","))
+    config = _configured(base, typed, methods=methods, num_seeds=typed.seeds, **_method_settings(base, typed))
+    commands.compare(config, typed.out, typed.resume)
+
+
+def _search(words: list[str]) -> None:
+    """Find a strategy: search RECIPE"""
+    base, words = _base_config("search", words)
+    preset = _value_of("--preset", words)
+    if preset is not None:
+        if preset not in PRESETS:
+            raise unknown("preset", preset, PRESETS)
+        base = replace(base, search=PRESETS[preset](base.search))
+    typed = _parse(SearchArguments, base, words, search=base.search)
+    config = _configured(base, typed, search=typed.search, methods=("law",))
+    if typed.agent is not None:
+        config = replace(config, search=replace(config.search, agent=typed.agent))
+    commands.search(config, typed.out, typed.resume)
+
+
+def _demo(words: list[str]) -> None:
+    """The main job on embedded data: search, train, compare"""
+    base, words = _base_config("demo", words)
+    typed = _parse(DemoArguments, base, words, seeds=base.num_seeds)
+    commands.demo(replace(base, seed=typed.seed, device=typed.device, num_seeds=typed.seeds), typed.out, typed.resume)
+
+
+def _list(words: list[str]) -> None:
+    """recipes, methods with their knobs, networks and data sets, each with a line"""
+    if words:
+        raise UserError("list takes no arguments.")
+    print(listing.everything())
+
+
+COMMANDS: dict[str, Callable[[list[str]], None]] = {
+    "demo": _demo,
+    "search": _search,
+    "train": _train,
+    "compare": _compare,
+    "list": _list,
+}
+
+Arguments = TypeVar("Arguments", bound=Common)
+
+
+def _base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[str]]:
+    """The configuration to start from, of a file or a recipe, and the words without the recipe's name."""
+    file = _value_of("--config", words)
+    if file is not None:
+        config = load_config(Path(file))
+        if config.command != command:
+            raise UserError(f"{file} configures '{config.command}': run autoweight {config.command} --config {file}.")
+        return config, words
+    if command == "demo":
+        return commands.demo_config(), words
+    known = [word for word in words if word in RECIPES]
+    names = known or [word for word in words[:1] if not word.startswith("-")]
+    if not names and not {"-h", "--help"} & set(words):
+        raise UserError(f"name a recipe: autoweight {command} RECIPE; there are: {', '.join(RECIPES)}.")
+    name = names[0] if names else next(iter(RECIPES))
+    words = list(words)
+    if names:
+        words.remove(name)
+    return replace(get_recipe(name), command=command), words
+
+
+def _value_of(flag: str, words: list[str]) -> str | None:
+    """The word behind a flag, or behind its equals sign."""
+    for word, following in zip(words, [*words[1:], None], strict=True):
+        if word == flag:
+            return following
+        if word.startswith(f"{flag}="):
+            return word.partition("=")[2]
+    return None
+
+
+def _parse(kind: type[Arguments], base: RunConfig, words: list[str], **own: Any) -> Arguments:
+    """Typed arguments, whose defaults, and so the help, are those of the configuration to start from."""
+    values = {"seed": base.seed, "device": base.device, **own}
+    if kind is not DemoArguments:
+        values |= {"network": base.network, "data": base.data, "training": base.training}
+    if issubclass(kind, Trained) and base.strategy is not None:
+        values["strategy"] = Path(base.strategy)
+    prog = f"autoweight {base.command}" + (" RECIPE" if base.command != "demo" else "")
+    return tyro.cli(kind, args=words, default=kind(**values), prog=prog)
+
+
+def _configured(base: RunConfig, typed: Trained | SearchArguments, **changes: Any) -> RunConfig:
+    shared = {name: getattr(typed, name) for name in ("seed", "device", "network", "data", "training")}
+    return replace(base, **shared, **changes)
+
+
+def _method_settings(base: RunConfig, typed: Trained) -> dict[str, Any]:
+    """The strategy file and the methods' knobs, those typed over those of the configuration to start from."""
+    knobs = {method: dict(values) for method, values in base.knobs.items()}
+    for setting in typed.knob:
+        method, name, value = _split_knob(setting)
+        knobs.setdefault(method, {})[name] = value
+        check_knobs(method, {name: value})
+    return {"knobs": knobs, "strategy": None if typed.strategy is None else str(typed.strategy)}
+
+
+def _split_knob(setting: str) -> tuple[str, str, Knob]:
+    key, equals, value = setting.partition("=")
+    method, dot, name = key.partition(".")
+    if not (equals and dot):
+        raise UserError(f"--knob takes METHOD.NAME=VALUE, such as focal.gamma=3, but got '{setting}'.")
+    knobs_of(method)  # the method is known
+    parsed = yaml.safe_load(value)
+    return method, name, parsed if isinstance(parsed, bool | int | float) else value

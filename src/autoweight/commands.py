@@ -1,0 +1,97 @@
+"""What the commands do: check everything, open a run folder, work with a progress bar, end with a table."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from autoweight import comparison, searching
+from autoweight.config import RunConfig
+from autoweight.recipes import get_recipe
+from autoweight.report.progress import ProgressBar
+from autoweight.report.tables import comparison_table
+from autoweight.report.words import describe
+from autoweight.run_folder import RunFolder
+from autoweight.search import Progress
+from autoweight.strategy import Strategy
+
+
+def compare(config: RunConfig, out: Path | None, resume: bool) -> None:
+    """Train methods over seeds and show the table."""
+    comparison.check(config)
+    with _run_folder(config, out, resume) as folder:
+        if folder.result() is None:
+            folder.finish(comparison.make_result(config, _compare(config, folder)))
+        _show(folder)
+
+
+def search(config: RunConfig, out: Path | None, resume: bool) -> None:
+    """Find a strategy, write it, and say what it does."""
+    searching.check(config)
+    with _run_folder(config, out, resume) as folder:
+        strategy = _search(config, folder)
+        folder.finish(comparison.make_result(config, {}, search=searching.search_result(strategy)))
+        _show(folder, strategy)
+        path = folder.path / searching.STRATEGY_FILE
+        print(f"use it: autoweight train {config.recipe} --method law --strategy {path}")
+
+
+def demo_config() -> RunConfig:
+    """What the demo runs."""
+    methods = ("uniform", "law", "constant", "focal", "self_paced", "oracle")
+    return replace(get_recipe("digits-noise"), command="demo", methods=methods, num_seeds=3)
+
+
+def demo(config: RunConfig, out: Path | None, resume: bool) -> None:
+    """Search on digits with wrong labels, train with what was found and with its rivals, and compare."""
+    searching.check(config)
+    with _run_folder(config, out, resume) as folder:
+        strategy = _search(config, folder)
+        if folder.result() is None:
+            with_strategy = replace(config, strategy=str(folder.path / searching.STRATEGY_FILE))
+            methods = _compare(with_strategy, folder)
+            folder.finish(comparison.make_result(config, methods, search=searching.search_result(strategy)))
+        _show(folder, strategy)
+
+
+def _compare(config: RunConfig, folder: RunFolder) -> dict[str, Any]:
+    with ProgressBar() as bar:
+        return comparison.compare(config, folder, bar.update)
+
+
+def _search(config: RunConfig, folder: RunFolder) -> Strategy:
+    with ProgressBar() as bar:
+
+        def show(progress: Progress) -> None:
+            doing = (
+                f"{progress.doing}, episode {progress.episode + 1}, stage {progress.stage + 1}: reference "
+                f"{progress.reference_accuracy:.1%}, greedy {progress.greedy_gain:+.1%}, best {progress.best_gain:+.1%}"
+            )
+            bar.update(progress.done, progress.total, doing)
+
+        return searching.find_strategy(config, folder, show)
+
+
+def _show(folder: RunFolder, strategy: Strategy | None = None) -> None:
+    console, result = Console(), folder.result()
+    assert result is not None
+    if strategy is not None:
+        for sentence in describe(strategy):
+            console.print(sentence, highlight=False)
+    if result["methods"]:
+        console.print(comparison_table(result))
+    print(f"run folder: {folder.path}")
+
+
+@contextmanager
+def _run_folder(config: RunConfig, out: Path | None, resume: bool) -> Iterator[RunFolder]:
+    """The folder to work in; an interruption says how to go on."""
+    folder = RunFolder.open(out, config, resume)
+    try:
+        yield folder
+    except KeyboardInterrupt:
+        again = f"autoweight {config.command} --config {folder.path / 'config.yaml'} --out {folder.path} --resume"
+        raise KeyboardInterrupt(f"What is done is saved; go on with: {again}") from None

@@ -1,0 +1,222 @@
+"""Frozen, typed configurations that check themselves. `config_files.py` reads and writes them as YAML.
+
+The text under each field is its documentation, and the help of the command line.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from autoweight.errors import require
+
+Feature = Literal["loss", "entropy", "density", "label"]
+LabelFeature = Literal["log_frequency", "raw"]
+Reduction = Literal["mean", "normalised"]
+Augmentation = Literal["none", "crop_flip"]
+Noise = Literal["none", "uniform", "uniform_other", "asymmetric"]
+Imbalance = Literal["none", "step", "longtail"]
+Schedule = Literal["stages", "cosine"]
+AgentName = Literal["actor-critic", "cmaes", "constant"]
+Reward = Literal["difference", "plain"]
+Target = Literal["return", "bootstrap"]
+Exploration = Literal["episode", "ornstein_uhlenbeck"]
+Update = Literal["full", "sampled"]
+Command = Literal["train", "compare", "search", "demo"]
+Knob = bool | int | float | str
+
+
+class _Strict:
+    """Makes pydantic, where it reads one of these from a file, refuse unknown keys."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+
+@dataclass(frozen=True)
+class DataConfig(_Strict):
+    """Which data, how they are split, and what bias is put into the training part."""
+
+    dataset: str = "digits"
+    """Name of the data set."""
+    train_size: int = 1000
+    """Samples to train on, before rare classes are cut."""
+    val_size: int = 250
+    """Trusted samples, held out of training, that searches and choices look at."""
+    noise: Noise = "none"
+    """Wrong labels: uniform (the true class may be drawn again), uniform_other (never), asymmetric (the next class)."""
+    noise_rate: float = 0.0
+    """Probability that a training label is redrawn."""
+    imbalance: Imbalance = "none"
+    """Rare classes: step (rare_classes are cut) or longtail (class sizes fall geometrically)."""
+    imbalance_factor: float = 1.0
+    """Size of the largest class over that of the smallest."""
+    rare_classes: tuple[int, ...] = (0, 1)
+    """The classes that step imbalance cuts."""
+    augmentation: Augmentation = "none"
+    """crop_flip shifts training images by up to 4 pixels and flips half of them."""
+
+    def __post_init__(self) -> None:
+        require(self.train_size > 0, f"data.train_size must be at least 1, but is {self.train_size}.")
+        require(self.val_size > 0, f"data.val_size must be at least 1, but is {self.val_size}.")
+        require(0 <= self.noise_rate <= 1, f"data.noise_rate goes from 0 to 1, but is {self.noise_rate}.")
+        require(self.imbalance_factor >= 1, f"data.imbalance_factor is at least 1, but is {self.imbalance_factor}.")
+
+
+@dataclass(frozen=True)
+class TrainingConfig(_Strict):
+    """How one network is trained; the defaults are the paper's, but for epochs and batch."""
+
+    epochs: int = 60
+    """Passes over the training set."""
+    batch_size: int = 64
+    """Samples a step."""
+    learning_rate: float = 0.1
+    """Initial learning rate of SGD."""
+    momentum: float = 0.9
+    """Momentum of SGD."""
+    weight_decay: float = 0.0
+    """L2 decay of the network's parameters."""
+    num_stages: int = 20
+    """Equal parts that the training is cut into (3SM)."""
+    schedule: Schedule = "stages"
+    """stages divides the learning rate by 10 at drop_stages; cosine lets it fall to 0 along half a cosine."""
+    drop_stages: tuple[int, ...] = (10, 13, 16)
+    """Stages, counted from 0, at whose start the learning rate is divided by 10."""
+    reduction: Reduction = "mean"
+    """mean is the paper's mean of weight x loss; normalised divides by the weights' sum instead of the batch size."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "num_stages"):
+            require(getattr(self, name) > 0, f"training.{name} must be at least 1, but is {getattr(self, name)}.")
+        require(self.learning_rate > 0, f"training.learning_rate must be above 0, but is {self.learning_rate}.")
+        require(0 <= self.momentum < 1, f"training.momentum goes from 0 to below 1, but is {self.momentum}.")
+        require(self.weight_decay >= 0, f"training.weight_decay cannot be negative, but is {self.weight_decay}.")
+
+
+@dataclass(frozen=True)
+class ActorCriticConfig(_Strict):
+    """The actor-critic agent."""
+
+    hidden: tuple[int, ...] = (64, 64, 64)
+    """Sizes of the hidden layers of actor and critic; three make four layers."""
+    embedding_size: int = 16
+    """Size of the stage's embedding."""
+    bounded: bool = True
+    """Keep strategy parameters inside a box; without it the actor runs off to infinity."""
+    num_critics: int = 2
+    """Critics, of which the actor and the targets believe the least optimistic."""
+    target: Target = "return"
+    """What critics learn: the rest of the episode's return, or reward plus discounted lagged critic (bootstrap)."""
+    discount: float = 1.0
+    """Discount of later rewards."""
+    actor_learning_rate: float = 1e-3
+    """Learning rate of the actor's Adam."""
+    critic_learning_rate: float = 3e-3
+    """Learning rate of the critics' Adam."""
+    weight_decay: float = 0.0
+    """Decay of both."""
+    gradient_clip: float = 5.0
+    """Largest gradient norm; 0 does not clip."""
+    lag: float = 0.05
+    """Share by which the lagged copies follow at every update; 1 does without lagged copies."""
+    exploration: Exploration = "episode"
+    """episode: noise kept through an episode plus some at every stage; ornstein_uhlenbeck: now and then, about 1 %."""
+    noise_start: float = 0.5
+    """Exploration noise at the search's beginning, as a share of the box."""
+    noise_end: float = 0.1
+    """The same at its end."""
+    stage_noise: float = 0.4
+    """Size of each stage's own noise, relative to the episode's."""
+    update: Update = "full"
+    """full: the whole buffer, every transition once an epoch (FDU); sampled: one mini-batch a stage."""
+    update_epochs: int = 2
+    """Epochs over the buffer at every stage's end."""
+    update_batch_size: int = 16
+    """Transitions of each worker in a mini-batch."""
+    buffer_size: int = 0
+    """Newest transitions of each worker that are kept; 0 keeps all."""
+    action_penalty: float = 0.0
+    """Weight of the strategy parameters' norm in the actor's loss."""
+
+
+@dataclass(frozen=True)
+class SearchConfig(_Strict):
+    """How a strategy is searched; the defaults are what measured best (docs/search.md)."""
+
+    agent: AgentName = "cmaes"
+    """actor-critic, cmaes (evolution of a smooth table), or constant (random search for one theta)."""
+    features: tuple[Feature, ...] = ("loss", "entropy")
+    """Sample features of the strategy."""
+    label_feature: LabelFeature = "log_frequency"
+    """What the label feature is: the class's log frequency, or the paper's raw class index."""
+    warmup_stages: int = 2
+    """First stages, which are not weighted."""
+    num_episodes: int = 16
+    """Episodes that each worker runs."""
+    num_workers: int = 31
+    """Weighted networks that train side by side."""
+    num_starts: int = 1
+    """Different starts among the workers of an episode; those that start alike share a reference."""
+    episode_stages: int = 0
+    """Stages that an episode runs, after which the last parameters stay; 0 runs all. Late stages tell little."""
+    choice_rounds: int = 4
+    """Fresh starts on which the best candidates train again to choose the strategy; 0 takes the last guess."""
+    reward: Reward = "difference"
+    """difference: to the reference's accuracy (DNR); plain: the accuracy itself."""
+    reward_growth: float = 5.0
+    """How fast the weight of rewards grows along a training: exp(reward_growth x progress) x reward_gain."""
+    reward_gain: float = 0.0067
+    """Scale of the weight of rewards."""
+    stagewise: bool = True
+    """A strategy parameter for every stage (3SM); without it, one for the whole training."""
+    knots: int = 4
+    """cmaes: points between which the table runs linearly."""
+    sigma: float = 0.4
+    """cmaes: initial step, as a share of the box."""
+    actor_critic: ActorCriticConfig = ActorCriticConfig()
+
+    def __post_init__(self) -> None:
+        for name in ("num_episodes", "num_workers", "num_starts", "knots"):
+            require(getattr(self, name) > 0, f"search.{name} must be at least 1, but is {getattr(self, name)}.")
+        for name in ("warmup_stages", "episode_stages", "choice_rounds"):
+            require(getattr(self, name) >= 0, f"search.{name} cannot be negative, but is {getattr(self, name)}.")
+        require(
+            self.num_workers % self.num_starts == 0,
+            f"search.num_workers ({self.num_workers}) must be a multiple of search.num_starts ({self.num_starts}).",
+        )
+
+
+@dataclass(frozen=True)
+class RunConfig(_Strict):
+    """A whole run: what a recipe holds, what a run's config.yaml says, and what --config FILE runs again."""
+
+    recipe: str
+    """Name of the recipe that it started from."""
+    command: Command = "compare"
+    """The command that runs it."""
+    data: DataConfig = DataConfig()
+    network: str = "mlp"
+    """Name of the network."""
+    training: TrainingConfig = TrainingConfig()
+    search: SearchConfig = SearchConfig()
+    methods: tuple[str, ...] = ("uniform",)
+    """Methods to train, in the table's order."""
+    knobs: dict[str, dict[str, Knob]] = field(default_factory=dict)
+    """Settings of methods, such as {focal: {gamma: 2.0}}."""
+    strategy: str | None = None
+    """Strategy file that law uses."""
+    seed: int = 0
+    """First seed: of data split, noise, network start and batch order."""
+    num_seeds: int = 1
+    """How many seeds, from the first on."""
+    device: str = "cpu"
+    """Where to compute, such as cpu or cuda."""
+
+    def __post_init__(self) -> None:
+        require(len(self.methods) > 0, "name at least one method.")
+        require(len(set(self.methods)) == len(self.methods), "a method is named twice.")
+        require(self.num_seeds > 0, f"num_seeds must be at least 1, but is {self.num_seeds}.")
+        require(0 <= self.seed < 2**31, f"seed goes from 0 to 2147483647, but is {self.seed}.")
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of the run."""
+        return list(range(self.seed, self.seed + self.num_seeds))

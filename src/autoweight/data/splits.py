@@ -1,0 +1,28 @@
+"""Disjoint, stratified parts of a set."""
+
+import torch
+
+from autoweight.data.dataset import Samples
+from autoweight.errors import require
+
+
+def stratified_split(samples: Samples, sizes: tuple[int, ...], seed: int) -> list[Samples]:
+    """Disjoint random parts of these sizes, each with the classes' shares of the whole; what is left over is last.
+
+    The samples of each class are spread evenly over one long line, which is then cut: every part gets each class's
+    share to within one sample.
+    """
+    require(all(size >= 0 for size in sizes), "sizes of parts cannot be negative.")
+    require(
+        sum(sizes) <= len(samples), f"parts of {' + '.join(map(str, sizes))} samples do not fit into {len(samples)}."
+    )
+    generator = torch.Generator().manual_seed(seed)
+    place = torch.empty(len(samples), dtype=torch.float64)
+    for label in range(samples.num_classes):
+        members = (samples.labels == label).nonzero().flatten()
+        shuffled = members[torch.randperm(len(members), generator=generator)]
+        offset = torch.rand(1, generator=generator, dtype=torch.float64)
+        place[shuffled] = (torch.arange(len(members)) + offset) / max(len(members), 1)
+    line = place.argsort(stable=True)
+    cuts = [*sizes, len(samples) - sum(sizes)]
+    return [samples.take(part.sort().values) for part in line.split(cuts)]

@@ -1,0 +1,26 @@
+"""What goes wrong on the user's side, each said in one sentence that tells what to do."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class UserError(ValueError):
+    """A mistake that the user can put right; the command line prints it and exits with 2."""
+
+
+class RunError(RuntimeError):
+    """A run that failed on its way, such as a loss that turned NaN; the command line exits with 1."""
+
+
+def unknown(kind: str, name: str, options: Iterable[str]) -> UserError:
+    """The error for a name that is not among `options`; it proposes the nearest one."""
+    options = sorted(options)
+    close = get_close_matches(name, options, n=1, cutoff=0.4)
+    hint = f"did you mean '{close[0]}'?" if close else f"choose one of: {', '.join(options)}."
+    return UserError(f"unknown {kind} '{name}': {hint}")
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise `UserError(message)` unless `condition` holds."""
+    if not condition:
+        raise UserError(message)

@@ -1,0 +1,36 @@
+"""What there is: recipes, methods, networks and data sets, each with the first line of its documentation."""
+
+import inspect
+from typing import Any
+
+import autoweight
+from autoweight.data import DATASETS
+from autoweight.methods import METHODS, knobs_of
+from autoweight.models import NETWORKS
+from autoweight.recipes import RECIPES
+
+
+def version() -> str:
+    """The name and version."""
+    return f"autoweight {autoweight.__version__}"
+
+
+def everything() -> str:
+    """All names that the command line takes, a line each."""
+    parts = {
+        "recipes": {name: _first_line(module) for name, module in RECIPES.items()},
+        "methods": {name: _method_line(name) for name in METHODS},
+        "networks": {name: _first_line(make) for name, make in NETWORKS.items()},
+        "data sets": {name: _first_line(inspect.getmodule(load)) for name, load in DATASETS.items()},
+    }
+    return "\n\n".join("\n".join([title, *(f"  {k:18}{v}" for k, v in rows.items())]) for title, rows in parts.items())
+
+
+def _method_line(name: str) -> str:
+    line = _first_line(inspect.getmodule(METHODS[name])).removeprefix(f"{name}: ")
+    knobs = " ".join(f"{name}.{knob}={parameter.default}" for knob, parameter in knobs_of(name).items())
+    return f"{line} {knobs}".rstrip()
+
+
+def _first_line(thing: Any) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0]

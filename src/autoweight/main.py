@@ -1,0 +1,27 @@
+"""The entry point: turns errors into one sentence and an exit status."""
+
+import sys
+from importlib.util import find_spec
+
+from autoweight.errors import RunError, UserError
+
+_EXTRAS = ("tyro", "pydantic", "yaml", "rich")
+
+
+def main() -> None:
+    """Run the command line; 2 is the user's mistake, 1 a failed run, 130 an interruption."""
+    if not all(find_spec(name) for name in _EXTRAS):
+        sys.exit("autoweight: the command line needs more packages: pip install 'autoweight[cli]'")
+    from autoweight.cli import run
+
+    try:
+        run(sys.argv[1:])
+    except UserError as error:
+        print(f"autoweight: {error}", file=sys.stderr)
+        sys.exit(2)
+    except RunError as error:
+        print(f"autoweight: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt as interruption:
+        print(f"\nautoweight: interrupted. {interruption}".rstrip(), file=sys.stderr)
+        sys.exit(130)

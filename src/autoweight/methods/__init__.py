@@ -1,0 +1,63 @@
+"""Methods by name. A new one is a file here and a line in `METHODS`."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from torch import Tensor
+
+from autoweight.config import Knob
+from autoweight.errors import UserError, unknown
+from autoweight.methods.class_balanced import ClassBalanced
+from autoweight.methods.constant import Constant
+from autoweight.methods.focal import Focal
+from autoweight.methods.law import law
+from autoweight.methods.oracle import Oracle
+from autoweight.methods.self_paced import SelfPaced
+from autoweight.methods.uniform import Uniform
+from autoweight.strategy import Weigher
+
+METHODS: dict[str, Callable[..., Weigher]] = {
+    "uniform": Uniform,
+    "oracle": Oracle,
+    "law": law,
+    "constant": Constant,
+    "focal": Focal,
+    "class_balanced": ClassBalanced,
+    "self_paced": SelfPaced,
+}
+
+
+class TrainingFacts(NamedTuple):
+    """What methods may know of the training set; an argument of that name in a constructor is filled in."""
+
+    class_counts: Tensor
+    clean: Tensor
+
+
+def knobs_of(name: str) -> dict[str, inspect.Parameter]:
+    """The arguments of a method that users set."""
+    if name not in METHODS:
+        raise unknown("method", name, METHODS)
+    parameters = inspect.signature(METHODS[name]).parameters
+    return {knob: parameter for knob, parameter in parameters.items() if knob not in TrainingFacts._fields}
+
+
+def check_knobs(name: str, knobs: Mapping[str, Knob]) -> None:
+    """Raise `UserError` for a knob that the method does not have, or a value of the wrong kind."""
+    known = knobs_of(name)
+    for knob, value in knobs.items():
+        if knob not in known:
+            raise unknown(f"knob of {name}", knob, known) if known else UserError(f"{name} has no knobs.")
+        default = known[knob].default
+        wanted = (int, float) if isinstance(default, float) else type(default)
+        if not isinstance(value, wanted) or isinstance(value, bool) != isinstance(default, bool):
+            raise UserError(f"{name}.{knob} takes a value like {default!r}, but got {value!r}.")
+
+
+def make_method(name: str, facts: TrainingFacts, knobs: Mapping[str, Knob]) -> Weigher:
+    """The named method, set up for a training set."""
+    check_knobs(name, knobs)
+    wanted = inspect.signature(METHODS[name]).parameters
+    given = {fact: value for fact, value in facts._asdict().items() if fact in wanted}
+    return METHODS[name](**given, **knobs)

@@ -1,0 +1,35 @@
+"""class_balanced: samples of rare classes count more.
+
+Idea    A class of n samples covers `(1 - beta**n) / (1 - beta)` of its variety, its effective number; weights are the
+        inverse of that, scaled so that their mean over the classes is 1.
+Source  Cui et al., Class-balanced loss based on effective number of samples, CVPR 2019.
+Knobs   beta: 0 is plain training, towards 1 inverse class frequency; the source tries 0.9, 0.99, 0.999, 0.9999.
+Cost    One look-up a step.
+"""
+
+from torch import Tensor
+
+from autoweight.errors import require
+from autoweight.strategy import Weigher
+
+
+class ClassBalanced(Weigher):
+    """Weights by the effective number of samples of the label's class."""
+
+    def __init__(self, class_counts: Tensor, beta: float = 0.999) -> None:
+        require(0 <= beta < 1, f"class_balanced's beta goes from 0 to below 1, but is {beta}.")
+        require(
+            class_counts.dim() == 1 and len(class_counts) > 0 and bool((class_counts > 0).all()),
+            "class_balanced needs how many samples each class has, all above 0.",
+        )
+        counts = class_counts.double()
+        inverse = (1 - beta) / (1 - beta**counts)
+        self.class_weights = (inverse / inverse.mean()).float()
+
+    def weigh(
+        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float, indices: Tensor | None = None
+    ) -> Tensor:
+        """The weight of each sample's class."""
+        if self.class_weights.device != losses.device:
+            self.class_weights = self.class_weights.to(losses.device)
+        return self.class_weights[labels].to(losses.dtype)

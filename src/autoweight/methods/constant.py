@@ -1,0 +1,38 @@
+"""constant: one theta for the whole training after the warm-up.
+
+Idea    LAW without stages: `1 + tanh(theta . f + b)` with fixed theta and b. The yardstick of any search: a stage-wise
+        strategy that does not beat the best constant at the same cost has found nothing.
+Knobs   loss, entropy, density, label: theta of each feature (0 leaves it out); bias: b; warmup: the share of the
+        training that is not weighted.
+Cost    As LAW: element-wise work on one batch of logits.
+"""
+
+import torch
+from torch import Tensor
+
+from autoweight.config import Feature
+from autoweight.errors import require
+from autoweight.strategy import Strategy
+from autoweight.strategy.features import FEATURES
+
+_STAGES = 100  # fine enough for any warm-up share in whole percents
+
+
+class Constant(Strategy):
+    """A strategy whose theta is the same at every stage."""
+
+    def __init__(
+        self,
+        loss: float = -8.0,
+        entropy: float = 0.0,
+        density: float = 0.0,
+        label: float = 0.0,
+        bias: float = -2.0,
+        warmup: float = 0.1,
+        class_counts: Tensor | None = None,
+    ) -> None:
+        require(0 <= warmup <= 1, f"constant's warmup is a share of the training, from 0 to 1, but is {warmup}.")
+        thetas: dict[Feature, float] = dict(zip(FEATURES, (loss, entropy, density, label), strict=True))
+        used: tuple[Feature, ...] = tuple(name for name in FEATURES if thetas[name] != 0) or ("loss",)
+        row = torch.tensor([*(thetas[name] for name in used), bias])
+        super().__init__(row.repeat(_STAGES, 1), used, warmup_stages=round(warmup * _STAGES), class_counts=class_counts)

@@ -1,0 +1,30 @@
+"""oracle: wrong samples count nothing.
+
+Idea    Knows which labels are true and gives the others weight 0: the ceiling that any weighting can reach on noisy
+        labels. Only for experiments in which the noise was put in on purpose.
+Knobs   None.
+Cost    One look-up a step.
+"""
+
+from torch import Tensor
+
+from autoweight.errors import UserError, require
+from autoweight.strategy import Weigher
+
+
+class Oracle(Weigher):
+    """Weights of 1 where `clean[index]`, else 0."""
+
+    def __init__(self, clean: Tensor) -> None:
+        require(clean.dim() == 1 and len(clean) > 0, "oracle needs one true or false for every training sample.")
+        self.clean = clean.bool()
+
+    def weigh(
+        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float, indices: Tensor | None = None
+    ) -> Tensor:
+        """1 for samples whose label is true, 0 for the others."""
+        if indices is None:
+            raise UserError("oracle knows samples by their position: pass indices= to weigh.")
+        if self.clean.device != losses.device:
+            self.clean = self.clean.to(losses.device)
+        return self.clean[indices].to(losses.dtype)

@@ -1,0 +1,21 @@
+"""uniform: every sample counts the same.
+
+Idea    Plain training; what every other method is compared with.
+Knobs   None.
+Cost    None: all-ones weights train to the same bits as no weights at all.
+"""
+
+import torch
+from torch import Tensor
+
+from autoweight.strategy import Weigher
+
+
+class Uniform(Weigher):
+    """Weights of 1."""
+
+    def weigh(
+        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float, indices: Tensor | None = None
+    ) -> Tensor:
+        """All ones."""
+        return torch.ones_like(losses, requires_grad=False)

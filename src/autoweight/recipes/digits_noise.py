@@ -1,0 +1,13 @@
+"""Digits with wrong labels: 40 % of the training labels redrawn uniformly (36 % wrong), an MLP that memorises them.
+
+autoweight compare digits-noise --methods uniform,oracle,focal,self_paced --seeds 5
+"""
+
+from autoweight.config import DataConfig, RunConfig, TrainingConfig
+
+RECIPE = RunConfig(
+    recipe="digits-noise",
+    data=DataConfig(noise="uniform", noise_rate=0.4),
+    training=TrainingConfig(),
+    methods=("uniform", "constant", "focal", "self_paced", "oracle"),
+)

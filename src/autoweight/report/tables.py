@@ -1,0 +1,35 @@
+"""Results as tables for the terminal."""
+
+from statistics import fmean, stdev
+from typing import Any
+
+from rich.table import Table
+
+
+def comparison_table(result: dict[str, Any]) -> Table:
+    """Mean test accuracy with its standard error over seeds, share of the oracle gap closed, and time, by method."""
+    seeds = result["seeds"]
+    table = Table(title=f"{result['recipe']}: last-epoch test accuracy, {len(seeds)} seed{'s' * (len(seeds) > 1)}")
+    table.add_column("method")
+    table.add_column("accuracy %", justify="right")
+    table.add_column("std. error", justify="right")
+    if result["recovered"]:
+        table.add_column("oracle gap closed", justify="right")
+    table.add_column("seconds", justify="right")
+    for method, values in result["methods"].items():
+        accuracies = values["test_accuracy"]
+        row = [method, f"{100 * fmean(accuracies):.2f}", format_error(accuracies)]
+        if result["recovered"]:
+            row.append(f"{result['recovered'][method]:.2f}")
+        table.add_row(*row, f"{fmean(values['train_seconds']):.2f}")
+    return table
+
+
+def standard_error(values: list[float]) -> float:
+    """Standard error of the mean; needs two values."""
+    return float(stdev(values) / len(values) ** 0.5)
+
+
+def format_error(accuracies: list[float]) -> str:
+    """The standard error in percent, or a dash for a single seed."""
+    return f"{100 * standard_error(accuracies):.2f}" if len(accuracies) > 1 else "-"

@@ -1,0 +1,106 @@
+"""A run's folder: its configuration, its metrics as they come, its result at the end."""
+
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from autoweight.checkpoint import CheckpointFile
+from autoweight.config import RunConfig
+from autoweight.config_files import dump_config, first_difference, load_config
+from autoweight.errors import UserError, require
+from autoweight.strategy.files import write_bytes
+
+_KEYS = ("event", "method", "seed", "stage", "episode")  # what tells one metrics line from another
+
+
+class RunFolder:
+    """Where a run writes. Lines that a killed run has already written are not written again when it goes on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._metrics = path / "metrics.jsonl"
+        self._lines = {self._key(line): line for line in self._read_metrics()}
+
+    @classmethod
+    def open(cls, path: Path | None, config: RunConfig, resume: bool) -> "RunFolder":
+        """A fresh folder with the configuration in it, or, to resume, the one of an interrupted run of the same."""
+        path = path or _fresh_path(config)
+        _check_usable(path, config, resume)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"cannot make the output folder {path}: {error.strerror}.") from error
+        write_bytes(path / "config.yaml", dump_config(config).encode())
+        return cls(path)
+
+    def checkpoint(self, name: str) -> CheckpointFile:
+        """A checkpoint of this run."""
+        return CheckpointFile(self.path / "checkpoint" / name)
+
+    def log(self, line: dict[str, Any]) -> None:
+        """Append one line to metrics.jsonl, unless a line of the same event, method, seed and stage is there."""
+        if self._key(line) not in self._lines:
+            self._lines[self._key(line)] = line
+            with self._metrics.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+
+    def find(self, **wanted: Any) -> dict[str, Any] | None:
+        """The metrics line with these values, if it was written."""
+        return self._lines.get(self._key(wanted))
+
+    def lines(self, event: str) -> list[dict[str, Any]]:
+        """All metrics lines of an event."""
+        return [line for line in self._lines.values() if line["event"] == event]
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """Write result.json, the last thing a run does, and drop the checkpoints, which have served."""
+        write_bytes(self.path / "result.json", (json.dumps(result, indent=2) + "\n").encode())
+        shutil.rmtree(self.path / "checkpoint", ignore_errors=True)
+
+    def result(self) -> dict[str, Any] | None:
+        """The result, where the run is finished."""
+        path = self.path / "result.json"
+        if not path.exists():
+            return None
+        result: dict[str, Any] = json.loads(path.read_text())
+        return result
+
+    @staticmethod
+    def _key(line: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(line.get(key) for key in _KEYS)
+
+    def _read_metrics(self) -> list[dict[str, Any]]:
+        """The whole lines written so far; one that a kill cut short is removed from the file."""
+        if not self._metrics.exists():
+            return []
+        content = self._metrics.read_text()
+        whole = content[: content.rfind("\n") + 1]
+        if whole != content:
+            write_bytes(self._metrics, whole.encode())
+        return [json.loads(line) for line in whole.splitlines()]
+
+
+def _fresh_path(config: RunConfig) -> Path:
+    stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{config.command}-{config.recipe}"
+    path, count = Path("runs") / stem, 1
+    while path.exists():
+        count += 1
+        path = Path("runs") / f"{stem}-{count}"
+    return path
+
+
+def _check_usable(path: Path, config: RunConfig, resume: bool) -> None:
+    """Raise `UserError` where the folder holds something that this run must not mix with."""
+    if not (path / "config.yaml").exists():
+        require(not resume, f"{path} holds no run to resume.")
+        require(
+            not (path.is_dir() and any(path.iterdir())),
+            f"{path} is not empty and holds no run: choose another --out.",
+        )
+        return
+    difference = first_difference(load_config(path / "config.yaml"), config)
+    require(difference is None, f"{path} holds a run of another configuration ({difference}): choose another --out.")
+    state = "a finished run" if (path / "result.json").exists() else "an interrupted run: add --resume to go on"
+    require(resume, f"{path} holds {state}, or choose another --out.")

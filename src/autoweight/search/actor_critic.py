@@ -1,0 +1,87 @@
+"""The actor-critic agent: the paper's DDPG, and what keeps it from falling apart."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from autoweight.config import ActorCriticConfig
+from autoweight.search.agent import Agent, Transition
+from autoweight.search.buffer import Buffer
+from autoweight.search.critic import Critics
+from autoweight.search.update import Learner
+from autoweight.strategy.actor import Actor
+
+
+class ActorCritic(Agent):
+    """Explores around an actor that learns from critics."""
+
+    def __init__(self, config: ActorCriticConfig, num_workers: int, num_stages: int, bounds: Tensor, seed: int) -> None:
+        self.config = config
+        self.num_workers = num_workers
+        self.generator = torch.Generator().manual_seed(seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            actor = Actor(num_stages, bounds, config.hidden, config.embedding_size, config.bounded)
+            critics = Critics(num_stages, bounds, config.hidden, config.embedding_size, config.num_critics)
+        self.learner = Learner(config, actor, critics)
+        self.buffer = Buffer(config.buffer_size)
+        self.bounds = bounds
+        self.noise_scale = config.noise_start
+        self.noise = torch.zeros(num_workers, len(bounds))
+        self.episode_rows = 0
+
+    def begin_episode(self, progress: float) -> None:
+        """Draw the noise that each worker keeps through the episode; its scale falls along the search."""
+        config = self.config
+        self.noise_scale = config.noise_start + (config.noise_end - config.noise_start) * progress
+        self.noise = self._normal() if config.exploration == "episode" else torch.zeros_like(self.noise)
+        self.episode_rows = 0
+
+    @torch.no_grad()
+    def act(self, stage: int, state: Tensor) -> Tensor:
+        """The actor's parameters plus exploration; worker 0's without."""
+        params: Tensor = self.learner.actor(state)
+        explored = self._explore(params)
+        return torch.cat([params[:1], explored[1:]])
+
+    def learn(self, transition: Transition) -> None:
+        """Remember the stage and run the full-data update."""
+        self.buffer.add(transition)
+        self.episode_rows += 1
+        self.learner.update(self.buffer, self.generator)
+
+    def end_episode(self, returns: Tensor) -> None:
+        """The rest of each stage's rewards is known now."""
+        self.buffer.close_episode(self.episode_rows, self.config.discount)
+
+    def _explore(self, params: Tensor) -> Tensor:
+        if self.config.exploration == "ornstein_uhlenbeck":
+            return self._explore_rarely(params)
+        noise = self.noise + self.config.stage_noise * self._normal()
+        explored = params + self.noise_scale * self.bounds * noise
+        return explored.clamp(-self.bounds, self.bounds) if self.config.bounded else explored
+
+    def _explore_rarely(self, params: Tensor) -> Tensor:
+        """With probability 0.3, noise of an Ornstein-Uhlenbeck process on the parameters' unit direction."""
+        self.noise = 0.85 * self.noise + 0.2 * self._normal()
+        norm = params.norm(dim=-1, keepdim=True)
+        tried = torch.rand(len(params), 1, generator=self.generator) < 0.3
+        return torch.where(tried, params + 0.05 * norm * self.noise, params)
+
+    def _normal(self) -> Tensor:
+        return torch.randn(self.num_workers, len(self.bounds), generator=self.generator)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Networks, optimisers, buffer and random state; taken between episodes."""
+        return {
+            "learner": self.learner.state_dict(),
+            "buffer": self.buffer.state_dict(),
+            "generator": self.generator.get_state(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take back what `state_dict` gave."""
+        self.learner.load_state_dict(state["learner"])
+        self.buffer.load_state_dict(state["buffer"])
+        self.generator.set_state(state["generator"])

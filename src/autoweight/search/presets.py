@@ -1,0 +1,64 @@
+"""Named settings of a search; docs/deviations.md says what the paper leaves open and how it is filled."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import exp
+from typing import Literal
+
+from autoweight.config import ActorCriticConfig, SearchConfig
+
+PresetName = Literal["default", "paper", "authors"]
+
+_PAPER_AGENT = ActorCriticConfig(
+    hidden=(256, 512, 256),
+    embedding_size=16,
+    bounded=False,
+    num_critics=1,
+    target="bootstrap",
+    discount=0.99,
+    actor_learning_rate=1e-5,
+    critic_learning_rate=1e-4,
+    gradient_clip=0.0,
+    lag=1.0,
+    exploration="ornstein_uhlenbeck",
+    update="full",
+    update_epochs=8,
+    update_batch_size=32,
+)
+
+
+def paper(search: SearchConfig) -> SearchConfig:
+    """The paper to the letter, on the recipe's features and warm-up."""
+    return replace(
+        search,
+        agent="actor-critic",
+        num_episodes=1000,
+        num_workers=8,
+        num_starts=8,
+        episode_stages=0,
+        choice_rounds=0,
+        reward_growth=5.0,
+        reward_gain=20 * exp(-5),
+        actor_critic=_PAPER_AGENT,
+    )
+
+
+def authors(search: SearchConfig) -> SearchConfig:
+    """The settings of the authors' code: one worker, lagged copies, a buffer of 500, a penalty on theta."""
+    agent = replace(
+        _PAPER_AGENT,
+        critic_learning_rate=1e-3,
+        weight_decay=1e-5,
+        gradient_clip=5.0,
+        lag=0.001,
+        buffer_size=500,
+        action_penalty=0.001,
+    )
+    return replace(paper(search), num_workers=1, num_starts=1, actor_critic=agent)
+
+
+PRESETS: dict[str, Callable[[SearchConfig], SearchConfig]] = {
+    "default": lambda search: search,
+    "paper": paper,
+    "authors": authors,
+}

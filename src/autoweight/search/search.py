@@ -1,0 +1,94 @@
+"""From a network and data to a strategy: sets up workers and agent, runs Algorithm 2, and wraps what it found."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from autoweight.checkpoint import CheckpointFile
+from autoweight.config import Augmentation, SearchConfig, TrainingConfig
+from autoweight.data import as_samples, check_training_data
+from autoweight.data.dataset import DataLike
+from autoweight.errors import require
+from autoweight.search.actor_critic import ActorCritic
+from autoweight.search.agent import Agent
+from autoweight.search.evolution import Evolution
+from autoweight.search.loop import Progress, Search
+from autoweight.search.random_constant import RandomConstant
+from autoweight.strategy import Strategy
+from autoweight.strategy.actor import bounds_of
+from autoweight.strategy.features import check_features
+from autoweight.workers import Problem, make_workers
+
+
+def search(
+    make_model: Callable[[], nn.Module],
+    train_data: DataLike,
+    val_data: DataLike,
+    config: SearchConfig | None = None,
+    *,
+    training: TrainingConfig | None = None,
+    augmentation: Augmentation = "none",
+    seed: int = 0,
+    device: str = "cpu",
+    checkpoint: CheckpointFile | None = None,
+    listen: Callable[[Progress], Any] = lambda progress: None,
+) -> Strategy:
+    """Find a weighting strategy for the networks that `make_model` returns; the choice looks at `val_data` alone.
+
+    `training` is how the proxy networks train; it must be long enough for them to memorise what is wrong in the
+    training set, or there is nothing to find. With a `checkpoint`, a search that was killed goes on where it was.
+    """
+    config, training = config or SearchConfig(), training or TrainingConfig()
+    val = as_samples(val_data)
+    train = as_samples(train_data, val.num_classes)
+    check_training_data(train, val, training.batch_size)
+    check_search(config, training)
+    problem = Problem(make_model, train, val, training, config.features, config.label_feature, augmentation, device)
+    with torch.random.fork_rng():
+        workers = make_workers(problem, config.num_workers, config.num_starts)
+        agent = make_agent(config, training.num_stages, seed)
+        found = Search(workers, agent, config, seed, checkpoint, listen).run()
+    return Strategy(
+        found.table,
+        config.features,
+        config.warmup_stages,
+        config.label_feature,
+        training.reduction,
+        train.class_counts,
+        actor=agent.learner.actor if isinstance(agent, ActorCritic) else None,
+        info={
+            "agent": config.agent,
+            "seed": seed,
+            "validation_gain": found.gain,
+            "seconds": found.seconds,
+            "episodes": (config.num_episodes + config.choice_rounds) * config.num_workers,
+            "network_steps": found.network_steps,
+            "dropped_trainings": found.dropped,
+        },
+    )
+
+
+def check_search(config: SearchConfig, training: TrainingConfig) -> None:
+    """Raise `UserError` where search and training do not fit together."""
+    check_features(config.features)
+    stages = config.episode_stages or training.num_stages
+    require(
+        config.warmup_stages < stages <= training.num_stages,
+        f"an episode of {stages} stages must be longer than its warm-up of {config.warmup_stages} and no longer than "
+        f"the training's {training.num_stages} stages.",
+    )
+
+
+def make_agent(config: SearchConfig, num_stages: int, seed: int) -> Agent:
+    """The agent that the configuration names."""
+    bounds = bounds_of(config.features)
+    match config.agent:
+        case "actor-critic":
+            return ActorCritic(config.actor_critic, config.num_workers, num_stages, bounds, seed)
+        case "cmaes":
+            knots = config.knots if config.stagewise else 1
+            return Evolution(config.num_workers, num_stages, config.warmup_stages, bounds, knots, config.sigma, seed)
+        case "constant":
+            return RandomConstant(config.num_workers, bounds, seed)

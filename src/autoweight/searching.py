@@ -1,0 +1,64 @@
+"""Search a strategy for a recipe, with what a run's folder needs around it."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from autoweight.comparison import check_device
+from autoweight.config import RunConfig
+from autoweight.data import Splits, check_training_data, load_splits
+from autoweight.models import make_network
+from autoweight.run_folder import RunFolder
+from autoweight.search import Progress, check_search, search
+from autoweight.strategy import Strategy
+
+STRATEGY_FILE = "strategy.safetensors"
+
+_DATA_SEED = 10_000  # searches see other splits and noise than the seeds that methods are compared on
+
+
+def search_splits(config: RunConfig) -> Splits:
+    """The data of a search: fixed for a seed, its validation part trusted, its test part never looked at."""
+    return load_splits(config.data, _DATA_SEED + config.seed)
+
+
+def check(config: RunConfig) -> None:
+    """Raise `UserError` for anything in the configuration that could not run, before a folder is made."""
+    check_device(config.device)
+    splits = search_splits(config)
+    check_training_data(splits.train, splits.val, config.training.batch_size)
+    make_network(config.network, tuple(splits.train.inputs.shape[1:]), splits.train.num_classes)
+    check_search(config.search, config.training)
+
+
+def find_strategy(config: RunConfig, folder: RunFolder, listen: Callable[[Progress], Any]) -> Strategy:
+    """The recipe's strategy, from the folder where the search is done, else searched and written there."""
+    path = folder.path / STRATEGY_FILE
+    if path.exists():
+        return Strategy.load(path)
+    splits = search_splits(config)
+    strategy = search(
+        partial(make_network, config.network, tuple(splits.train.inputs.shape[1:]), splits.train.num_classes),
+        splits.train,
+        splits.val,
+        config.search,
+        training=config.training,
+        augmentation=config.data.augmentation,
+        seed=config.seed,
+        device=config.device,
+        checkpoint=folder.checkpoint("search"),
+        listen=lambda progress: _log(progress, folder, listen),
+    )
+    strategy.info["recipe"] = config.recipe
+    strategy.save(path)
+    return strategy
+
+
+def search_result(strategy: Strategy) -> dict[str, Any]:
+    """The `search` part of a result."""
+    return {key: strategy.info[key] for key in ("seconds", "episodes", "network_steps")} | {"strategy": STRATEGY_FILE}
+
+
+def _log(progress: Progress, folder: RunFolder, listen: Callable[[Progress], Any]) -> None:
+    folder.log({"event": "search", **progress._asdict()})
+    listen(progress)

@@ -1,0 +1,61 @@
+"""Strategy files: safetensors with a JSON header. Tensors and text only, so that loading one runs nothing."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from autoweight.errors import UserError
+
+FORMAT = "autoweight-strategy"
+VERSION = 1
+
+
+def write(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+    """Write tensors and header; the file appears whole or not at all."""
+    metadata = {"format": FORMAT, "version": str(VERSION), "header": json.dumps(header)}
+    write_bytes(path, safetensors.torch.save(tensors, metadata))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace a file's content in one move, so that a kill at any moment leaves the old or the new."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}.") from error
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and header of a strategy file, or one sentence on why it is none."""
+    if not path.is_file():
+        raise UserError(f"there is no strategy file {path}.")
+    with path.open("rb") as file:
+        start = file.read(2)
+    if start[:1] == b"\x80" or start == b"PK":
+        raise UserError(f"{path} is a pickle or a PyTorch checkpoint, not a strategy; pickles are never loaded.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is truncated or not a strategy file: copy or search it again.") from error
+    if metadata.get("format") != FORMAT:
+        raise UserError(f"{path} is a safetensors file, but not an autoweight strategy.")
+    if metadata.get("version") != str(VERSION):
+        raise UserError(
+            f"{path} has strategy format version {metadata.get('version')}, but this autoweight reads {VERSION}: "
+            "use the autoweight release that wrote it."
+        )
+    try:
+        return tensors, json.loads(metadata["header"])
+    except (KeyError, ValueError) as error:
+        raise UserError(f"{path} has a damaged header: copy or search it again.") from error

@@ -1,0 +1,21 @@
+"""Stages of a training (3SM): a stage is a fraction of the training, so a strategy fits any number of steps."""
+
+from math import ceil
+
+from autoweight.errors import require
+
+
+def stage_at(progress: float, num_stages: int) -> int:
+    """The stage, counted from 0, that `progress` in [0, 1] lies in; the very end belongs to the last stage."""
+    require(0 <= progress <= 1, f"progress is the fraction of the training done, from 0 to 1, but was {progress}.")
+    # The tiny nudge undoes rounding: step / total_steps * num_stages can land just below a whole number.
+    return min(int(progress * num_stages * (1 + 1e-12)), num_stages - 1)
+
+
+def stage_starts(total_steps: int, num_stages: int) -> list[int]:
+    """The first step of every stage, and `total_steps` as the end of the last: `[num_stages + 1]`."""
+    require(
+        total_steps >= num_stages,
+        f"a training of {total_steps} steps cannot be cut into {num_stages} stages: train longer or use fewer stages.",
+    )
+    return [ceil(stage * total_steps / num_stages) for stage in range(num_stages + 1)]

@@ -1,0 +1,180 @@
+"""Strategy: a weigher with parameters for every stage of a training, which can be saved, loaded and moved."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from autoweight.config import Feature, LabelFeature, Reduction
+from autoweight.errors import UserError, require
+from autoweight.strategy import files
+from autoweight.strategy.actor import Actor
+from autoweight.strategy.features import batch_features, check_features, label_values
+from autoweight.strategy.live import LiveActor
+from autoweight.strategy.stages import stage_at
+from autoweight.strategy.weigher import Weigher
+from autoweight.strategy.weighting import weigh
+
+
+class Strategy(Weigher):
+    """Weighs by `1 + tanh(theta_T . f + b)`, with theta_T and b from row T of a table, or from the live actor.
+
+    `table` is `[stages, features + 1]`, the bias last. The first `warmup_stages` weigh everything by 1. A strategy with
+    the label feature has to know the training set's class counts. `reduction` is the one it was searched under. `info`
+    tells how it was found.
+
+    >>> strategy = Strategy(torch.tensor([[0.0, 0.0], [-4.0, -1.0]]), features=("loss",), warmup_stages=1)
+    >>> strategy.weigh(torch.tensor([0.1, 2.0]), torch.zeros(2, 3), torch.tensor([0, 1]), progress=0.7).tolist()
+    [1.9950...
+    """
+
+    def __init__(
+        self,
+        table: Tensor,
+        features: tuple[Feature, ...] = ("loss", "entropy"),
+        warmup_stages: int = 0,
+        label_feature: LabelFeature = "log_frequency",
+        reduction: Reduction = "mean",
+        class_counts: Tensor | None = None,
+        actor: Actor | None = None,
+        info: dict[str, Any] | None = None,
+    ) -> None:
+        check_features(features)
+        require(
+            table.dim() == 2 and len(table) > 0 and table.shape[1] == len(features) + 1,
+            f"a table for {len(features)} features has {len(features) + 1} columns, one for the bias, but its shape is "
+            f"{tuple(table.shape)}.",
+        )
+        require(bool(table.isfinite().all()), "a strategy's parameters must be finite.")
+        require(0 <= warmup_stages <= len(table), f"warmup_stages goes from 0 to {len(table)}, but is {warmup_stages}.")
+        self.table = table.detach().float()
+        self.features = features
+        self.warmup_stages = warmup_stages
+        self.label_feature = label_feature
+        self.reduction = reduction
+        self.actor = actor
+        self.info = info or {}
+        self._label_values: Tensor | None = None
+        self._live: LiveActor | None = None
+        if class_counts is not None:
+            self._label_values = label_values(class_counts, label_feature)
+
+    @property
+    def num_stages(self) -> int:
+        """How many stages the table divides a training into."""
+        return len(self.table)
+
+    def weigh(
+        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float, indices: Tensor | None = None
+    ) -> Tensor:
+        """Equation 3 with the parameters of the stage that `progress` lies in."""
+        stage = stage_at(progress, self.num_stages)
+        if self._live is not None:
+            self._live.observe_loss(stage, losses)
+        if stage < self.warmup_stages:
+            return torch.ones_like(losses, requires_grad=False)
+        with torch.no_grad():
+            features = batch_features(losses, logits, labels, self.features, self._values_on(losses.device))
+            return weigh(features, self._params_at(stage, losses.device)).to(losses.dtype)
+
+    def with_class_counts(self, class_counts: Tensor) -> "Strategy":
+        """The same strategy for a training set with these class counts, `[classes]`."""
+        return self._copy(class_counts=class_counts)
+
+    def live(self) -> "Strategy":
+        """The same strategy, its parameters made by the actor from the running training's own state.
+
+        The training has to report its validation accuracy at every stage's end through `observe_accuracy`.
+        """
+        require(self.actor is not None, "this strategy has no actor: it can only be used as a table.")
+        copy = self._copy()
+        copy._label_values = self._label_values
+        copy._live = LiveActor(self.actor)  # type: ignore[arg-type]
+        return copy
+
+    def observe_accuracy(self, accuracy: float) -> None:
+        """Take in the running training's validation accuracy; only a live strategy uses it."""
+        if self._live is not None:
+            self._live.observe_accuracy(accuracy)
+
+    def save(self, path: str | Path) -> None:
+        """Write the strategy to a safetensors file, replacing it in one move."""
+        tensors = {"table": self.table.cpu().contiguous()}
+        header: dict[str, Any] = {
+            "features": list(self.features),
+            "num_stages": self.num_stages,
+            "warmup_stages": self.warmup_stages,
+            "label_feature": self.label_feature,
+            "reduction": self.reduction,
+            "info": self.info,
+        }
+        if self.actor is not None:
+            header["actor"] = self.actor.shape
+            tensors |= {f"actor.{name}": value.cpu() for name, value in self.actor.state_dict().items()}
+        files.write(Path(path), tensors, header)
+
+    @classmethod
+    def load(cls, path: str | Path, class_counts: Tensor | None = None) -> "Strategy":
+        """Read what `save` wrote; nothing in the file is executed."""
+        tensors, header = files.read(Path(path))
+        try:
+            actor = None
+            if "actor" in header:
+                actor = Actor(bounds=tensors["actor.bounds"], **header["actor"])
+                names = [name for name in tensors if name.startswith("actor.")]
+                actor.load_state_dict({name.removeprefix("actor."): tensors[name] for name in names})
+            return cls(
+                tensors["table"],
+                tuple(header["features"]),
+                header["warmup_stages"],
+                header["label_feature"],
+                header["reduction"],
+                class_counts,
+                actor,
+                header["info"],
+            )
+        except (KeyError, TypeError, RuntimeError) as error:
+            raise UserError(f"{path} is not a valid strategy file: {error}.") from error
+
+    def state_dict(self) -> dict[str, Any]:
+        """The live actor's view of the training; a table keeps no state."""
+        return {} if self._live is None else self._live.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take back what `state_dict` gave."""
+        if self._live is None:
+            super().load_state_dict(state)
+        else:
+            self._live.load_state_dict(state)
+
+    def _copy(self, class_counts: Tensor | None = None) -> "Strategy":
+        return Strategy(
+            self.table,
+            self.features,
+            self.warmup_stages,
+            self.label_feature,
+            self.reduction,
+            class_counts,
+            self.actor,
+            self.info,
+        )
+
+    def _params_at(self, stage: int, device: torch.device) -> Tensor:
+        if self._live is not None:
+            return self._live.params_at(stage).to(device)
+        if self.table.device != device:
+            self.table = self.table.to(device)  # moved once, so that later steps copy nothing
+        return self.table[stage]
+
+    def _values_on(self, device: torch.device) -> Tensor | None:
+        if "label" not in self.features:
+            return None
+        if self._label_values is None:
+            raise UserError(
+                "this strategy uses the label feature: tell it the training set's class counts, "
+                "aw.load(path, class_counts=torch.bincount(train_labels))."
+            )
+        if self._label_values.device != device:
+            self._label_values = self._label_values.to(device)
+        return self._label_values

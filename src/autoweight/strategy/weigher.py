@@ -1,0 +1,52 @@
+"""Weigher: what turns one batch's losses into sample weights, and the weighted loss made of them."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from autoweight.config import Reduction
+
+
+class Weigher(ABC):
+    """Gives every sample of a batch a weight of at least 0; weights of 1 change nothing."""
+
+    @abstractmethod
+    def weigh(
+        self,
+        losses: Tensor,
+        logits: Tensor,
+        labels: Tensor,
+        progress: float,
+        indices: Tensor | None = None,
+    ) -> Tensor:
+        """Weights `[batch]`, without gradient.
+
+        `progress` is the fraction of the training done, in [0, 1). `indices` are the samples' positions in the
+        training set, for weighers that know or remember single samples.
+        """
+
+    def observe_accuracy(self, accuracy: float) -> None:  # noqa: B027 - most weighers have no use for it
+        """Take in the running training's validation accuracy at a stage's end; weighers may ignore it."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What has to go into a checkpoint for training to go on as if never stopped; most weighers need nothing."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take back what `state_dict` gave."""
+        if state:
+            raise ValueError(f"{type(self).__name__} keeps no state, but was given {sorted(state)}")
+
+
+def weighted_mean(losses: Tensor, weights: Tensor, reduction: Reduction = "mean") -> Tensor:
+    """Equation 7's weighted loss: `mean(weights * losses)`, or normalised, `sum(weights * losses) / sum(weights)`.
+
+    With all-ones weights both equal `losses.mean()` to the bit. The normalised form keeps the size of a step whatever
+    the weights' mean is; a batch whose weights are all 0 gives a loss of 0.
+    """
+    weighted = weights * losses
+    if reduction == "mean":
+        return weighted.mean()
+    return weighted.sum() / weights.sum().clamp(min=torch.finfo(weights.dtype).tiny)

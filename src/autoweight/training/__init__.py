@@ -1,0 +1,1 @@
+"""Training one network: schedule, step, loop, evaluation, checkpoints."""

@@ -1,0 +1,18 @@
+"""How good a network is."""
+
+import torch
+from torch import nn
+
+from autoweight.data import Samples
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, samples: Samples, batch_size: int = 1000) -> float:
+    """Share of samples whose label the network puts first."""
+    was_training = model.training
+    model.eval()
+    correct = 0
+    for inputs, labels in zip(samples.inputs.split(batch_size), samples.labels.split(batch_size), strict=True):
+        correct += int((model(inputs).argmax(dim=-1) == labels).sum())
+    model.train(was_training)
+    return correct / len(samples)

@@ -1,0 +1,128 @@
+"""The seam between a search and the networks: workers run episodes and answer in losses and accuracies alone."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from autoweight.config import Augmentation, Feature, LabelFeature, TrainingConfig
+from autoweight.data.dataset import Samples
+from autoweight.data.loader import Batch, Loader, mix
+from autoweight.strategy.features import label_values
+from autoweight.strategy.stages import stage_starts
+from autoweight.training.schedule import learning_rate_at
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What an episode trains: networks, data, and how."""
+
+    make_model: Callable[[], nn.Module]
+    train: Samples
+    val: Samples
+    training: TrainingConfig
+    features: tuple[Feature, ...] = ("loss", "entropy")
+    label_feature: LabelFeature = "log_frequency"
+    augmentation: Augmentation = "none"
+    device: str = "cpu"
+
+
+class StageOutcome(NamedTuple):
+    """What a stage came to, for every worker `[workers]`; a network that blew up has a loss that is not finite."""
+
+    loss: Tensor
+    """Mean unweighted training loss over the stage."""
+    accuracy: Tensor
+    """Validation accuracy of the weighted network at the stage's end."""
+    reference_accuracy: Tensor
+    """The same of its reference."""
+
+
+class Workers(ABC):
+    """N weighted networks, each with a reference of identical start that sees identical batches unweighted.
+
+    Workers come in `num_starts` groups: those of a group start alike and see the same batches, so one reference serves
+    them all. With as many starts as workers, every worker has a reference of its own, as the paper has it.
+
+    Slots are what trains: the weighted networks first, then the references. Until a stage comes with parameters that
+    are not all zero, the networks of a group are equal to the bit, so one slot a group stands for all of them.
+    """
+
+    def __init__(self, problem: Problem, num_workers: int, num_starts: int = 1) -> None:
+        assert num_workers % num_starts == 0, "workers must divide evenly over the starts"
+        self.problem = problem
+        self.num_workers = num_workers
+        self.num_starts = num_starts
+        training = problem.training
+        self.steps = (len(problem.train) // training.batch_size) * training.epochs
+        self.stage_starts = stage_starts(self.steps, training.num_stages)
+        self.group_of_worker = torch.arange(num_workers) % num_starts
+        self.network_steps = 0
+        values = label_values(problem.train.class_counts, problem.label_feature)
+        self.label_values = values.to(problem.device)
+        self.train = problem.train.to(problem.device)
+        self.val = problem.val.to(problem.device)
+
+    def begin(self, seed: int) -> None:
+        """Start an episode everywhere: fresh networks and batch orders that depend on `seed` alone."""
+        seeds = [mix(seed, group) for group in range(self.num_starts)]
+        size = self.problem.training.batch_size
+        self.loaders = [Loader(self.train, size, seed, self.problem.augmentation) for seed in seeds]
+        self.group_of_slot = torch.arange(self.num_starts)
+        self._start_networks([self._fresh_model(seed) for seed in seeds])
+
+    def run_stage(self, stage: int, strategy_params: Tensor) -> StageOutcome:
+        """Train all networks through a stage, worker n weighted by `strategy_params[n]`, and look at the result."""
+        together = len(self.group_of_slot) == self.num_starts
+        if together and bool(strategy_params.any()):
+            together = False
+            self.group_of_slot = torch.cat([self.group_of_worker, self.group_of_slot])
+            self._copy_networks(self.group_of_slot)
+        params = strategy_params.new_zeros(self.num_starts, strategy_params.shape[1])
+        if not together:
+            params = torch.cat([strategy_params, params])
+        loss = self._train(stage, params.to(self.problem.device)).cpu()
+        accuracy = self._evaluate().cpu()
+        reference = accuracy[-self.num_starts :][self.group_of_worker]
+        if together:
+            return StageOutcome(loss[self.group_of_worker], reference, reference)
+        return StageOutcome(loss[: self.num_workers], accuracy[: self.num_workers], reference)
+
+    def _train(self, stage: int, params: Tensor) -> Tensor:
+        """Run a stage's steps; returns every slot's mean loss."""
+        start, stop = self.stage_starts[stage], self.stage_starts[stage + 1]
+        losses = torch.zeros(len(params), device=self.problem.device)
+        streams = zip(*(loader.batches(start, stop) for loader in self.loaders), strict=True)
+        for step, batches in zip(range(start, stop), streams, strict=True):
+            learning_rate = learning_rate_at(self.problem.training, step / self.steps)
+            losses += self._train_step(batches, params, learning_rate, mix(self.loaders[0].seed, step, 2))
+        self.network_steps += len(params) * (stop - start)
+        return losses / (stop - start)
+
+    def _fresh_model(self, seed: int) -> nn.Module:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self.problem.make_model().to(self.problem.device)
+
+    @abstractmethod
+    def _start_networks(self, starts: list[nn.Module]) -> None:
+        """Make each of `starts` a slot, with a fresh optimiser."""
+
+    @abstractmethod
+    def _copy_networks(self, slots: Tensor) -> None:
+        """Make the new slots copies of the old ones at `slots`: parameters, buffers and optimiser state."""
+
+    @abstractmethod
+    def _train_step(self, batches: tuple[Batch, ...], params: Tensor, learning_rate: float, seed: int) -> Tensor:
+        """One SGD step of every slot on its group's batch, weighted by its row of `params`.
+
+        `seed` fixes what is random inside the networks, such as dropout masks: the same for all of them. Returns the
+        unweighted mean losses, `[slots]`.
+        """
+
+    @abstractmethod
+    def _evaluate(self) -> Tensor:
+        """Validation accuracy of every slot."""

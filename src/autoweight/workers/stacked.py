@@ -1,0 +1,85 @@
+"""All networks stacked into one batched computation: for CPUs and small networks."""
+
+import copy
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state
+from torch.nn.functional import cross_entropy
+
+from autoweight.data.loader import Batch
+from autoweight.strategy.features import batch_features
+from autoweight.strategy.weigher import weighted_mean
+from autoweight.strategy.weighting import weigh
+from autoweight.training.step import set_learning_rate
+from autoweight.workers.base import Workers
+
+Tensors = dict[str, Tensor]
+
+
+class StackedWorkers(Workers):
+    """Every parameter and buffer gets a leading dimension of slots; `torch.vmap` runs the unchanged module over it."""
+
+    def _start_networks(self, starts: list[nn.Module]) -> None:
+        self.params, self.buffers = stack_module_state(starts)
+        self.skeleton = copy.deepcopy(starts[0])
+        self._make_optimizer()
+
+    def _copy_networks(self, slots: Tensor) -> None:
+        slots = slots.to(self.problem.device)
+        momenta = [self.optimizer.state[param].get("momentum_buffer") for param in self.params.values()]
+        self.params = {name: param.detach()[slots].requires_grad_() for name, param in self.params.items()}
+        self.buffers = {name: buffer[slots] for name, buffer in self.buffers.items()}
+        self._make_optimizer()
+        for param, momentum in zip(self.params.values(), momenta, strict=True):
+            if momentum is not None:
+                self.optimizer.state[param]["momentum_buffer"] = momentum[slots]
+
+    def _make_optimizer(self) -> None:
+        training = self.problem.training
+        self.optimizer = torch.optim.SGD(
+            self.params.values(), training.learning_rate, training.momentum, weight_decay=training.weight_decay
+        )
+
+    def _train_step(self, batches: tuple[Batch, ...], params: Tensor, learning_rate: float, seed: int) -> Tensor:
+        torch.manual_seed(seed)
+        self.skeleton.train()
+        inputs, labels, dim = self._inputs(batches)
+        step = torch.vmap(self._losses, in_dims=(0, 0, dim, dim, 0), randomness="same")
+        weighted, plain = step(self.params, self.buffers, inputs, labels, params)
+        self.optimizer.zero_grad(set_to_none=True)
+        weighted.sum().backward()
+        set_learning_rate(self.optimizer, learning_rate)
+        self.optimizer.step()
+        return plain.detach()
+
+    def _losses(
+        self, net: Tensors, buffers: Tensors, inputs: Tensor, labels: Tensor, params: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """One slot's weighted loss, and its unweighted mean."""
+        logits = functional_call(self.skeleton, (net, buffers), inputs)
+        losses = cross_entropy(logits, labels, reduction="none")
+        with torch.no_grad():
+            features = batch_features(losses, logits, labels, self.problem.features, self.label_values)
+            weights = weigh(features, params)
+        return weighted_mean(losses, weights, self.problem.training.reduction), losses.detach().mean()
+
+    def _inputs(self, batches: tuple[Batch, ...]) -> tuple[Tensor, Tensor, int | None]:
+        """Inputs and labels for `vmap`, with the dimension of slots, or None where all see the same batch."""
+        if self.num_starts == 1:
+            return batches[0].inputs, batches[0].labels, None
+        inputs = torch.stack([batch.inputs for batch in batches])
+        labels = torch.stack([batch.labels for batch in batches])
+        groups = self.group_of_slot.to(inputs.device)
+        return inputs[groups], labels[groups], 0
+
+    @torch.no_grad()
+    def _evaluate(self) -> Tensor:
+        self.skeleton.eval()
+
+        def predict(net: Tensors, buffers: Tensors) -> Tensor:
+            logits: Tensor = functional_call(self.skeleton, (net, buffers), self.val.inputs)
+            return logits
+
+        logits = torch.vmap(predict)(self.params, self.buffers)
+        return (logits.argmax(dim=-1) == self.val.labels).float().mean(dim=-1)
