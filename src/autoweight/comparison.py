@@ -24,7 +24,7 @@ Listener = Callable[[int, int, str], Any]  # stages done over all trainings, sta
 def check(config: RunConfig) -> None:
     """Raise `UserError` for anything in the configuration that could not run, before a folder is made."""
     check_device(config.device)
-    splits = load_splits(config.data, config.seed)
+    splits = load_splits(config.data, config.seed, final=True)
     check_training_data(splits.train, splits.val, config.training.batch_size)
     make_network(config.network, tuple(splits.train.inputs.shape[1:]), splits.train.num_classes)
     for method in config.methods:
@@ -91,7 +91,7 @@ def recovered_fractions(methods: dict[str, Any]) -> dict[str, float]:
 def _train_one(
     config: RunConfig, method: str, seed: int, folder: RunFolder, report: Callable[[StageReport], None]
 ) -> dict[str, float]:
-    splits = Splits(*(part.to(config.device) for part in load_splits(config.data, seed)))
+    splits = Splits(*(part.to(config.device) for part in load_splits(config.data, seed, final=True)))
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         shape = tuple(splits.train.inputs.shape[1:])

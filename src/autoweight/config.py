@@ -36,10 +36,14 @@ class DataConfig(_Strict):
 
     dataset: str = "digits"
     """Name of the data set."""
+    folder: str = ""
+    """Where the data set's files are, for sets that are read from files."""
     train_size: int = 1000
     """Samples to train on, before rare classes are cut."""
     val_size: int = 250
     """Trusted samples, held out of training, that searches and choices look at."""
+    train_on_all: bool = False
+    """Final trainings use all samples but the test part, as the paper does; searches keep to train_size."""
     noise: Noise = "none"
     """Wrong labels: uniform (the true class may be drawn again), uniform_other (never), asymmetric (the next class)."""
     noise_rate: float = 0.0

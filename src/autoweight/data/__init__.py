@@ -1,10 +1,11 @@
-"""Data sets by name. A new one is a file here and a line in `DATASETS`; each returns all its samples, in one order."""
+"""Data sets by name. A new one is a file here and a line in `DATASETS`."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from autoweight.config import DataConfig
-from autoweight.data.corruptions import asymmetric_noise, long_tail, step_imbalance, uniform_noise
+from autoweight.data.corruptions import corrupt
 from autoweight.data.dataset import Samples, as_samples, check_training_data
 from autoweight.data.digits import digits
 from autoweight.data.splits import stratified_split
@@ -12,11 +13,10 @@ from autoweight.errors import unknown
 
 __all__ = ["DATASETS", "Samples", "Splits", "as_samples", "check_training_data", "load_splits"]
 
-DATASETS: dict[str, Callable[[], Samples]] = {
+# Each reads its files from a folder, if it has any, and returns the samples to train on and those to test on.
+DATASETS: dict[str, Callable[[Path | None], tuple[Samples, Samples]]] = {
     "digits": digits,
 }
-
-_TEST_SEED = 0  # the test part is the same for every seed: no search or choice ever sees it
 
 
 class Splits(NamedTuple):
@@ -27,28 +27,14 @@ class Splits(NamedTuple):
     test: Samples
 
 
-def load_splits(config: DataConfig, seed: int) -> Splits:
-    """The data of a run: a fixed test part, and a training and validation part that depend on the seed."""
+def load_splits(config: DataConfig, seed: int, *, final: bool = False) -> Splits:
+    """The data of a run: the set's own test part, and a training and validation part that depend on the seed.
+
+    For a `final` training of a set with `train_on_all`, the training part is everything but the test part; the
+    validation part then only shows how the training goes.
+    """
     if config.dataset not in DATASETS:
         raise unknown("data set", config.dataset, DATASETS)
-    samples = DATASETS[config.dataset]()
-    pool, test = stratified_split(samples, (config.train_size + config.val_size,), _TEST_SEED)
+    pool, test = DATASETS[config.dataset](Path(config.folder) if config.folder else None)
     train, val, _ = stratified_split(pool, (config.train_size, config.val_size), seed)
-    return Splits(corrupt(train, config, seed), val, test)
-
-
-def corrupt(train: Samples, config: DataConfig, seed: int) -> Samples:
-    """The training part with the configured bias: rare classes first, then wrong labels."""
-    match config.imbalance:
-        case "step":
-            train = step_imbalance(train, config.rare_classes, config.imbalance_factor, seed)
-        case "longtail":
-            train = long_tail(train, config.imbalance_factor, seed)
-    match config.noise:
-        case "uniform":
-            train = uniform_noise(train, config.noise_rate, seed)
-        case "uniform_other":
-            train = uniform_noise(train, config.noise_rate, seed, redraw_true=False)
-        case "asymmetric":
-            train = asymmetric_noise(train, config.noise_rate, seed)
-    return train
+    return Splits(corrupt(pool if final and config.train_on_all else train, config, seed), val, test)

@@ -3,8 +3,26 @@
 import torch
 from torch import Tensor
 
+from autoweight.config import DataConfig
 from autoweight.data.dataset import Samples
 from autoweight.errors import require
+
+
+def corrupt(train: Samples, config: DataConfig, seed: int) -> Samples:
+    """A training set with the configured bias: rare classes first, then wrong labels."""
+    match config.imbalance:
+        case "step":
+            train = step_imbalance(train, config.rare_classes, config.imbalance_factor, seed)
+        case "longtail":
+            train = long_tail(train, config.imbalance_factor, seed)
+    match config.noise:
+        case "uniform":
+            train = uniform_noise(train, config.noise_rate, seed)
+        case "uniform_other":
+            train = uniform_noise(train, config.noise_rate, seed, redraw_true=False)
+        case "asymmetric":
+            train = asymmetric_noise(train, config.noise_rate, seed)
+    return train
 
 
 def uniform_noise(samples: Samples, noise_rate: float, seed: int, *, redraw_true: bool = True) -> Samples:
