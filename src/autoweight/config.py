@@ -122,11 +122,13 @@ class ActorCriticConfig(_Strict):
     lag: float = 0.05
     """Share by which the lagged copies follow at every update; 1 does without lagged copies."""
     exploration: Exploration = "episode"
-    """episode: noise kept through an episode plus some at every stage; ornstein_uhlenbeck: now and then, about 1 %."""
+    """episode: noise drawn for a whole episode; ornstein_uhlenbeck: now and then, about 1 % of the parameters."""
     noise_start: float = 0.5
     """Exploration noise at the search's beginning, as a share of the box."""
     noise_end: float = 0.1
     """The same at its end."""
+    noise_knots: int = 1
+    """Points between which an episode's noise runs linearly; 1 keeps it through the episode."""
     stage_noise: float = 0.4
     """Size of each stage's own noise, relative to the episode's."""
     update: Update = "full"

@@ -9,6 +9,7 @@ from autoweight.config import ActorCriticConfig
 from autoweight.search.agent import Agent, Transition
 from autoweight.search.buffer import Buffer
 from autoweight.search.critic import Critics
+from autoweight.search.smooth import interpolate
 from autoweight.search.update import Learner
 from autoweight.strategy.actor import Actor
 
@@ -16,9 +17,17 @@ from autoweight.strategy.actor import Actor
 class ActorCritic(Agent):
     """Explores around an actor that learns from critics."""
 
-    def __init__(self, config: ActorCriticConfig, num_workers: int, num_stages: int, bounds: Tensor, seed: int) -> None:
+    def __init__(
+        self,
+        config: ActorCriticConfig,
+        num_workers: int,
+        num_stages: int,
+        warmup_stages: int,
+        bounds: Tensor,
+        seed: int,
+    ) -> None:
         self.config = config
-        self.num_workers = num_workers
+        self.num_workers, self.num_stages, self.warmup_stages = num_workers, num_stages, warmup_stages
         self.generator = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -27,22 +36,23 @@ class ActorCritic(Agent):
         self.learner = Learner(config, actor, critics)
         self.buffer = Buffer(config.buffer_size)
         self.bounds = bounds
-        self.noise_scale = config.noise_start
-        self.noise = torch.zeros(num_workers, len(bounds))
         self.episode_rows = 0
 
     def begin_episode(self, progress: float) -> None:
-        """Draw the noise that each worker keeps through the episode; its scale falls along the search."""
+        """Draw every worker's exploration noise for the whole episode; its scale falls along the search."""
         config = self.config
         self.noise_scale = config.noise_start + (config.noise_end - config.noise_start) * progress
-        self.noise = self._normal() if config.exploration == "episode" else torch.zeros_like(self.noise)
+        knots = self._normal(self.num_workers, config.noise_knots, len(self.bounds))
+        self.noise = interpolate(knots, self.num_stages, self.warmup_stages)
+        self.noise += config.stage_noise * self._normal(*self.noise.shape)
+        self.walk = torch.zeros(self.num_workers, len(self.bounds))
         self.episode_rows = 0
 
     @torch.no_grad()
     def act(self, stage: int, state: Tensor) -> Tensor:
         """The actor's parameters plus exploration; worker 0's without."""
         params: Tensor = self.learner.actor(state)
-        explored = self._explore(params)
+        explored = self._explore(stage, params)
         return torch.cat([params[:1], explored[1:]])
 
     def learn(self, transition: Transition) -> None:
@@ -55,22 +65,21 @@ class ActorCritic(Agent):
         """The rest of each stage's rewards is known now."""
         self.buffer.close_episode(self.episode_rows, self.config.discount)
 
-    def _explore(self, params: Tensor) -> Tensor:
+    def _explore(self, stage: int, params: Tensor) -> Tensor:
         if self.config.exploration == "ornstein_uhlenbeck":
             return self._explore_rarely(params)
-        noise = self.noise + self.config.stage_noise * self._normal()
-        explored = params + self.noise_scale * self.bounds * noise
+        explored = params + self.noise_scale * self.bounds * self.noise[:, stage]
         return explored.clamp(-self.bounds, self.bounds) if self.config.bounded else explored
 
     def _explore_rarely(self, params: Tensor) -> Tensor:
-        """With probability 0.3, noise of an Ornstein-Uhlenbeck process on the parameters' unit direction."""
-        self.noise = 0.85 * self.noise + 0.2 * self._normal()
+        """With probability 0.3, an Ornstein-Uhlenbeck walk on the parameters' unit direction."""
+        self.walk = 0.85 * self.walk + 0.2 * self._normal(*self.walk.shape)
         norm = params.norm(dim=-1, keepdim=True)
         tried = torch.rand(len(params), 1, generator=self.generator) < 0.3
-        return torch.where(tried, params + 0.05 * norm * self.noise, params)
+        return torch.where(tried, params + 0.05 * norm * self.walk, params)
 
-    def _normal(self) -> Tensor:
-        return torch.randn(self.num_workers, len(self.bounds), generator=self.generator)
+    def _normal(self, *shape: int) -> Tensor:
+        return torch.randn(shape, generator=self.generator)
 
     def state_dict(self) -> dict[str, Any]:
         """Networks, optimisers, buffer and random state; taken between episodes."""

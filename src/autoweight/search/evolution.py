@@ -8,6 +8,7 @@ from torch import Tensor
 
 from autoweight.errors import UserError
 from autoweight.search.agent import Agent
+from autoweight.search.smooth import interpolate
 
 
 class Evolution(Agent):
@@ -64,13 +65,3 @@ class Evolution(Agent):
         for returns in state["told"]:
             self.points = [self.cma.ask() for _ in range(self.cma.population_size)]
             self._tell(returns)
-
-
-def interpolate(knots: Tensor, num_stages: int, warmup_stages: int) -> Tensor:
-    """Tables `[n, stages, P]` that run linearly through `knots` `[n, k, P]` from warm-up to the last stage."""
-    last = knots.shape[1] - 1
-    place = torch.linspace(0, last, num_stages - warmup_stages)
-    left = place.long().clamp(max=max(last - 1, 0))
-    share = (place - left)[:, None]
-    rows = knots[:, left] * (1 - share) + knots[:, (left + 1).clamp(max=last)] * share
-    return torch.cat([rows.new_zeros(len(rows), warmup_stages, rows.shape[-1]), rows], dim=1)

@@ -86,7 +86,7 @@ def make_agent(config: SearchConfig, num_stages: int, seed: int) -> Agent:
     bounds = bounds_of(config.features)
     match config.agent:
         case "actor-critic":
-            return ActorCritic(config.actor_critic, config.num_workers, num_stages, bounds, seed)
+            return ActorCritic(config.actor_critic, config.num_workers, num_stages, config.warmup_stages, bounds, seed)
         case "cmaes":
             knots = config.knots if config.stagewise else 1
             return Evolution(config.num_workers, num_stages, config.warmup_stages, bounds, knots, config.sigma, seed)

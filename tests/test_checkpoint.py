@@ -1,0 +1,47 @@
+import pytest
+import torch
+
+from autoweight.checkpoint import CheckpointFile
+from autoweight.errors import RunError
+
+
+@pytest.fixture
+def file(tmp_path):
+    return CheckpointFile(tmp_path / "checkpoint" / "run")
+
+
+def test_save_and_load(file):
+    assert file.load() is None
+    file.save({"step": 3, "params": torch.arange(4.0), "names": ["a"]})
+    state = file.load()
+    assert state["step"] == 3
+    assert torch.equal(state["params"], torch.arange(4.0))
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-5], lambda b: b"", lambda b: b[:60] + b"x" + b[61:]])
+def test_a_damaged_newest_falls_back_to_the_one_before(file, damage):
+    file.save({"step": 1})
+    file.save({"step": 2})
+    file.path.write_bytes(damage(file.path.read_bytes()))
+    with pytest.warns(UserWarning, match="damaged"):
+        assert file.load() == {"step": 1}
+
+
+def test_a_kill_between_the_moves_leaves_the_one_before(file):
+    file.save({"step": 1})
+    file.path.replace(file.reserve)
+    assert file.load() == {"step": 1}
+
+
+def test_nothing_whole_left(file):
+    file.save({"step": 1})
+    file.path.write_bytes(b"rubbish")
+    with pytest.warns(UserWarning, match="damaged"), pytest.raises(RunError, match="start again"):
+        file.load()
+
+
+def test_remove(file):
+    file.save({"step": 1})
+    file.save({"step": 2})
+    file.remove()
+    assert file.load() is None

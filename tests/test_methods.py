@@ -1,0 +1,161 @@
+"""Every method against hand-computed weights, and all of them through one conformance suite."""
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+from torch.testing import assert_close
+
+import autoweight as aw
+from autoweight.methods import METHODS, TrainingFacts, check_knobs, make_method
+from autoweight.methods.self_paced import self_paced_weights
+
+from .conftest import make_blobs
+
+FACTS = TrainingFacts(torch.tensor([6, 3, 1]), torch.tensor([True, False] * 5))
+
+
+@pytest.fixture
+def knobs_of_method(tmp_path):
+    aw.Strategy(torch.randn(4, 3), warmup_stages=1).save(tmp_path / "s")
+    return {"law": {"strategy": str(tmp_path / "s")}}
+
+
+def make_batch(count=6, classes=3, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(count)
+    logits = torch.randn(count, classes, generator=generator, dtype=dtype).requires_grad_()
+    labels = torch.arange(count) % classes
+    return cross_entropy(logits, labels, reduction="none"), logits, labels
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("progress", [0.0, 0.3, 0.999])
+@pytest.mark.parametrize("count", [1, 6])
+def test_weights_have_the_shape_and_type_of_the_losses_and_no_gradient(name, progress, count, knobs_of_method):
+    weigher = make_method(name, FACTS, knobs_of_method.get(name, {}))
+    losses, logits, labels = make_batch(count)
+    weights = weigher.weigh(losses, logits, labels, progress=progress, indices=torch.arange(count))
+    assert weights.shape == losses.shape
+    assert weights.dtype == losses.dtype
+    assert not weights.requires_grad
+    assert weights.isfinite().all()
+    assert (weights >= 0).all()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_weights_follow_a_permutation(name, knobs_of_method):
+    weigher = make_method(name, FACTS, knobs_of_method.get(name, {}))
+    losses, logits, labels = make_batch()
+    order = torch.tensor([3, 1, 5, 0, 4, 2])
+    weights = weigher.weigh(losses, logits, labels, progress=0.6, indices=torch.arange(6))
+    moved = weigher.weigh(losses[order], logits[order], labels[order], progress=0.6, indices=torch.arange(6)[order])
+    assert_close(moved, weights[order])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_training_improves_and_goes_on_from_its_state(name, knobs_of_method):
+    def trained(stops: tuple[int, ...]) -> torch.Tensor:
+        blobs = make_blobs()
+        facts = TrainingFacts(blobs.class_counts, blobs.clean)
+        weigher = make_method(name, facts, knobs_of_method.get(name, {}))
+        torch.manual_seed(0)
+        model = torch.nn.Linear(2, 3)
+        optimizer = torch.optim.SGD(model.parameters(), 0.5)
+        for step in range(20):
+            if step in stops:  # as after a kill: a fresh weigher with the old one's state
+                state, weigher = weigher.state_dict(), make_method(name, facts, knobs_of_method.get(name, {}))
+                weigher.load_state_dict(state)
+            logits = model(blobs.inputs)
+            losses = cross_entropy(logits, blobs.labels, reduction="none")
+            weights = weigher.weigh(losses, logits, blobs.labels, progress=step / 20, indices=torch.arange(60))
+            optimizer.zero_grad()
+            aw.weighted_mean(losses, weights).backward()
+            optimizer.step()
+        assert losses.mean() < 1.0
+        return model.weight.detach()
+
+    assert torch.equal(trained(()), trained((7, 13)))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_has_a_card(name):
+    import inspect
+
+    card = inspect.getdoc(inspect.getmodule(METHODS[name]))
+    assert card.startswith(f"{name}: ")
+    for part in ("Idea", "Knobs", "Cost"):
+        assert f"\n{part}" in card
+
+
+def test_uniform_is_all_ones():
+    assert (aw.Uniform().weigh(*make_batch(), progress=0.5) == 1).all()
+
+
+def test_oracle_drops_wrong_samples():
+    weights = aw.Oracle(FACTS.clean).weigh(*make_batch(4), progress=0.0, indices=torch.tensor([0, 1, 4, 5]))
+    assert weights.tolist() == [1, 0, 1, 0]
+    with pytest.raises(aw.UserError, match="indices"):
+        aw.Oracle(FACTS.clean).weigh(*make_batch(4), progress=0.0)
+
+
+def test_focal_by_hand():
+    logits = torch.tensor([[0.0, 0.0], [torch.log(torch.tensor(3.0)), 0.0]])
+    losses, labels = torch.zeros(2), torch.tensor([0, 0])
+    assert_close(aw.Focal(gamma=2.0).weigh(losses, logits, labels, progress=0.0), torch.tensor([0.25, 0.0625]))
+    assert (aw.Focal(gamma=0.0).weigh(losses, logits, labels, progress=0.0) == 1).all()
+
+
+def test_class_balanced_by_hand():
+    beta, counts = 0.9, torch.tensor([10, 1])
+    inverse = torch.tensor([(1 - beta) / (1 - beta**10), 1.0])
+    expected = inverse / inverse.sum() * 2
+    weights = aw.ClassBalanced(counts, beta).weigh(*make_batch(2, 2), progress=0.0)
+    assert_close(weights, expected)
+    assert_close(aw.ClassBalanced(counts, 0.0).class_weights, torch.ones(2))
+
+
+def test_self_paced_by_hand():
+    losses, age = torch.tensor([0.0, 0.5, 1.0, 2.0, 3.0]), torch.tensor(2.0)
+    assert self_paced_weights(losses, age, "hard").tolist() == [1, 1, 1, 1, 0]
+    assert_close(self_paced_weights(losses, age, "linear"), torch.tensor([1.0, 0.75, 0.5, 0.0, 0.0]))
+    # lower age 1, zeta = 2 * 1 / (2 - 1) = 2: v(1.5) = 2 * (1 / 1.5 - 1 / 2) = 1 / 3
+    mixture = self_paced_weights(torch.tensor([0.0, 1.0, 1.5, 2.0, 3.0]), age, "mixture", lower=0.5)
+    assert_close(mixture, torch.tensor([1.0, 1.0, 1 / 3, 0.0, 0.0]))
+
+
+def test_self_paced_age_grows():
+    losses, logits, labels = make_batch(6)
+    weigher = aw.SelfPaced(start=0.5, end=1.0)
+    taken = [int(weigher.weigh(losses, logits, labels, progress=progress).sum()) for progress in (0.0, 0.5, 1.0)]
+    assert taken == [3, 4, 6]
+
+
+def test_constant_is_one_theta_after_its_warm_up():
+    losses, logits, labels = make_batch()
+    constant = aw.Constant(loss=-8.0, bias=-2.0, warmup=0.1)
+    assert (constant.weigh(losses, logits, labels, progress=0.09) == 1).all()
+    early = constant.weigh(losses, logits, labels, progress=0.1)
+    assert torch.equal(early, constant.weigh(losses, logits, labels, progress=0.95))
+    assert early[losses.argmax()] < 0.01 < early[losses.argmin()]
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: aw.Focal(gamma=-1), "gamma"),
+        (lambda: aw.ClassBalanced(FACTS.class_counts, beta=1.0), "beta"),
+        (lambda: aw.ClassBalanced(torch.tensor([3, 0])), "above 0"),
+        (lambda: aw.SelfPaced(regulariser="hrad"), "did you mean 'hard'"),
+        (lambda: aw.SelfPaced(start=0.9, end=0.5), "start <= end"),
+        (lambda: aw.SelfPaced(lower=1.0), "lower"),
+        (lambda: aw.Constant(warmup=1.5), "warmup"),
+        (lambda: aw.Oracle(torch.zeros(0)), "every training sample"),
+        (lambda: check_knobs("focal", {"gama": 2.0}), "did you mean 'gamma'"),
+        (lambda: check_knobs("focal", {"gamma": "two"}), "takes a value like 2.0"),
+        (lambda: check_knobs("uniform", {"gamma": 1.0}), "has no knobs"),
+        (lambda: check_knobs("focall", {}), "did you mean 'focal'"),
+        (lambda: make_method("law", FACTS, {}), "--strategy"),
+    ],
+)
+def test_wrong_arguments_get_one_sentence(make, sentence):
+    with pytest.raises(aw.UserError, match=sentence):
+        make()

@@ -1,0 +1,147 @@
+import json
+import pickle
+
+import pytest
+import safetensors.torch
+import torch
+from torch.testing import assert_close
+
+import autoweight as aw
+from autoweight.strategy import files
+from autoweight.strategy.actor import Actor, bounds_of
+from autoweight.strategy.features import batch_features
+from autoweight.strategy.weighting import weigh
+
+TABLE = torch.tensor([[0.0, 0.0, 0.0], [-2.0, 1.0, -0.5], [-4.0, 0.0, 0.5], [1.0, 1.0, 1.0]])
+
+
+@pytest.fixture
+def batch():
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(8, 3, generator=generator)
+    labels = torch.arange(8) % 3
+    return torch.nn.functional.cross_entropy(logits, labels, reduction="none"), logits, labels
+
+
+def make_actor(num_stages=4, params=3):
+    return Actor(num_stages, bounds_of(("loss", "entropy"))[:params], hidden=(8, 8, 8), embedding_size=4, bounded=True)
+
+
+def test_weights_come_from_the_row_of_the_stage(batch):
+    strategy = aw.Strategy(TABLE, warmup_stages=1)
+    features = batch_features(*batch, ("loss", "entropy"))
+    for stage in (1, 2, 3):
+        weights = strategy.weigh(*batch, progress=stage / 4 + 0.1)
+        assert torch.equal(weights, weigh(features, TABLE[stage]))
+
+
+def test_warm_up_weighs_everything_by_exactly_1(batch):
+    strategy = aw.Strategy(TABLE + 1, warmup_stages=2)
+    assert (strategy.weigh(*batch, progress=0.49) == 1).all()
+    assert (strategy.weigh(*batch, progress=0.5) != 1).any()
+
+
+def test_save_and_load_give_the_same_weights(tmp_path, batch):
+    strategy = aw.Strategy(TABLE, warmup_stages=1, actor=make_actor(), info={"agent": "test", "seconds": 1.5})
+    strategy.save(tmp_path / "strategy.safetensors")
+    loaded = aw.load(tmp_path / "strategy.safetensors")
+    assert loaded.info == strategy.info
+    assert (loaded.features, loaded.warmup_stages, loaded.num_stages) == (("loss", "entropy"), 1, 4)
+    for progress in (0.0, 0.3, 0.6, 0.99):
+        assert torch.equal(loaded.weigh(*batch, progress=progress), strategy.weigh(*batch, progress=progress))
+    state = torch.tensor([2.0, 0.5, 0.7])
+    assert torch.equal(loaded.actor(state), strategy.actor(state))
+    assert list(tmp_path.iterdir()) == [tmp_path / "strategy.safetensors"]
+
+
+def test_label_feature_needs_class_counts(tmp_path, batch):
+    strategy = aw.Strategy(torch.tensor([[-2.0, 0.0]]), features=("label",))
+    with pytest.raises(aw.UserError, match="class counts"):
+        strategy.weigh(*batch, progress=0.5)
+    strategy.save(tmp_path / "s")
+    weights = aw.load(tmp_path / "s", class_counts=torch.tensor([100, 10, 1])).weigh(*batch, progress=0.5)
+    rare, frequent = weights[batch[2] == 2], weights[batch[2] == 0]
+    assert rare.min() > frequent.max()
+    assert torch.equal(strategy.with_class_counts(torch.tensor([100, 10, 1])).weigh(*batch, progress=0.5), weights)
+
+
+def test_live_strategy_asks_the_actor_at_every_stage(batch):
+    actor = make_actor()
+    live = aw.Strategy(TABLE, warmup_stages=1, actor=actor).live()
+    losses = batch[0]
+    live.weigh(*batch, progress=0.0)
+    live.observe_accuracy(0.5)
+    weights = live.weigh(*batch, progress=0.25)
+    params = actor(torch.tensor([1.0, losses.mean(), 0.5])).detach()
+    assert_close(weights, weigh(batch_features(*batch, ("loss", "entropy")), params))
+    fresh = aw.Strategy(TABLE, warmup_stages=1, actor=actor).live()
+    fresh.load_state_dict(live.state_dict())
+    assert torch.equal(fresh.weigh(*batch, progress=0.3), live.weigh(*batch, progress=0.3))
+    assert torch.equal(fresh.weigh(*batch, progress=0.8), live.weigh(*batch, progress=0.8))
+
+
+
+
+def test_live_needs_an_actor():
+    with pytest.raises(aw.UserError, match="no actor"):
+        aw.Strategy(TABLE).live()
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "sentence"),
+    [
+        (torch.zeros(4, 2), {}, "columns"),
+        (torch.full((4, 3), float("nan")), {}, "finite"),
+        (TABLE, {"warmup_stages": 5}, "warmup_stages"),
+        (TABLE, {"features": ("loss", "entropi")}, "did you mean 'entropy'"),
+    ],
+)
+def test_wrong_strategies_are_refused(table, options, sentence):
+    with pytest.raises(aw.UserError, match=sentence):
+        aw.Strategy(table, **options)
+
+
+def saved(tmp_path):
+    path = tmp_path / "strategy.safetensors"
+    aw.Strategy(TABLE).save(path)
+    return path
+
+
+@pytest.mark.parametrize("keep", [0, 1, 7, 40, -1])
+def test_truncated_file(tmp_path, keep):
+    path = saved(tmp_path)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(aw.UserError, match="truncated or not a strategy"):
+        aw.load(path)
+
+
+@pytest.mark.parametrize("write", [lambda f: pickle.dump({"table": [1]}, f), lambda f: torch.save({"t": TABLE}, f)])
+def test_pickle_is_never_loaded(tmp_path, write):
+    path = tmp_path / "strategy.safetensors"
+    with path.open("wb") as file:
+        write(file)
+    with pytest.raises(aw.UserError, match="pickle"):
+        aw.load(path)
+
+
+def test_other_safetensors_and_versions_are_refused(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(safetensors.torch.save({"table": TABLE}))
+    with pytest.raises(aw.UserError, match="not an autoweight strategy"):
+        aw.load(path)
+    metadata = {"format": files.FORMAT, "version": "99", "header": "{}"}
+    path.write_bytes(safetensors.torch.save({"table": TABLE}, metadata))
+    with pytest.raises(aw.UserError, match="version 99"):
+        aw.load(path)
+    with pytest.raises(aw.UserError, match="no strategy file"):
+        aw.load(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("header", ["{", json.dumps({"features": ["loss"]})])
+def test_damaged_headers_are_refused(tmp_path, header):
+    path = tmp_path / "x"
+    path.write_bytes(
+        safetensors.torch.save({"table": TABLE}, {"format": files.FORMAT, "version": "1", "header": header})
+    )
+    with pytest.raises(aw.UserError, match=r"damaged header|not a valid strategy"):
+        aw.load(path)

@@ -1,0 +1,136 @@
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+import autoweight as aw
+from autoweight.checkpoint import CheckpointFile
+from autoweight.config import TrainingConfig
+from autoweight.data.loader import Loader
+from autoweight.training.evaluate import accuracy
+from autoweight.training.loop import train
+from autoweight.training.schedule import learning_rate_at
+
+from .conftest import make_blobs
+
+CONFIG = TrainingConfig(epochs=10, batch_size=16, num_stages=5, drop_stages=(3,), weight_decay=1e-3)
+
+
+def make_model(seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(2, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 3))
+
+
+def run(weigher=None, config=CONFIG, seed=1, model=None, **options):
+    model = model or make_model()
+    train(model, make_blobs(), make_blobs(30, seed=9), weigher, config, seed, **options)
+    return model.state_dict()
+
+
+def assert_same(one, two):
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_the_loop_is_plain_sgd():
+    model, config = nn.Linear(2, 3), TrainingConfig(epochs=3, batch_size=20, num_stages=3, drop_stages=(1,))
+    by_hand = copy.deepcopy(model)
+    blobs = make_blobs()
+    velocity = [torch.zeros_like(p) for p in by_hand.parameters()]
+    for step, batch in enumerate(Loader(blobs, 20, seed=4).batches(0, 9)):
+        loss = cross_entropy(by_hand(batch.inputs), batch.labels)
+        gradients = torch.autograd.grad(loss, list(by_hand.parameters()))
+        rate = 0.1 if step < 3 else 0.01
+        with torch.no_grad():
+            for param, gradient, v in zip(by_hand.parameters(), gradients, velocity, strict=True):
+                v.mul_(0.9).add_(gradient)
+                param -= rate * v
+    train(model, blobs, blobs, None, config, seed=4)
+    for one, two in zip(model.parameters(), by_hand.parameters(), strict=True):
+        torch.testing.assert_close(one, two)
+
+
+def test_same_seed_same_bits_other_seed_others():
+    assert_same(run(), run())
+    assert not torch.equal(run()["0.weight"], run(seed=2)["0.weight"])
+
+
+@pytest.mark.parametrize("reduction", ["mean", "normalised"])
+@pytest.mark.parametrize("weigher", [aw.Uniform(), aw.Constant(loss=0.0, bias=0.0), aw.Focal(gamma=0.0)])
+def test_all_ones_weights_train_to_the_bits_of_no_weights(weigher, reduction):
+    config = TrainingConfig(epochs=10, batch_size=16, num_stages=5, drop_stages=(3,), reduction=reduction)
+    assert_same(run(None, config), run(weigher, config))
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("weigher", [None, aw.Constant(), aw.SelfPaced()])
+@pytest.mark.parametrize("killed_after", [0, 2, 4])
+def test_a_killed_run_goes_on_to_the_same_parameters(tmp_path, weigher, killed_after):
+    checkpoint = CheckpointFile(tmp_path / "run")
+
+    def kill(report):
+        if report.stage == killed_after:
+            raise KilledError  # after the stage, before its checkpoint
+
+    with pytest.raises(KilledError):
+        run(weigher, checkpoint=checkpoint, on_stage=kill)
+    stages = []
+    resumed = run(weigher, model=make_model(seed=5), checkpoint=checkpoint, on_stage=lambda r: stages.append(r.stage))
+    if killed_after:
+        assert stages == list(range(killed_after, 5))
+        assert_same(resumed, run(weigher))
+
+
+def test_live_strategies_go_on_too(tmp_path):
+    from autoweight.strategy.actor import Actor, bounds_of
+
+    torch.manual_seed(0)
+    actor = Actor(5, bounds_of(("loss", "entropy")), (8, 8, 8), 4, bounded=True)
+    strategy = aw.Strategy(torch.zeros(5, 3), warmup_stages=1, actor=actor)
+    checkpoint = CheckpointFile(tmp_path / "run")
+
+    def kill(report):
+        if report.stage == 3:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        run(strategy.live(), checkpoint=checkpoint, on_stage=kill)
+    assert_same(run(strategy.live(), model=make_model(seed=5), checkpoint=checkpoint), run(strategy.live()))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_loss_that_blows_up_stops_the_run_and_keeps_what_was_saved(tmp_path, bad):
+    class Poisoned(nn.Linear):
+        calls = 0
+
+        def forward(self, inputs):
+            Poisoned.calls += self.training
+            return super().forward(inputs) * (bad if self.training and Poisoned.calls == 15 else 1.0)
+
+    checkpoint = CheckpointFile(tmp_path / "run")
+    with pytest.raises(aw.RunError, match="step 14"):
+        run(None, model=Poisoned(2, 3), checkpoint=checkpoint)
+    assert checkpoint.load()["stage"] == 2  # of six steps each
+
+
+def test_learning_rate_by_stage_and_cosine():
+    paper = TrainingConfig()
+    rates = [learning_rate_at(paper, stage / 20) for stage in range(20)]
+    assert rates == pytest.approx([0.1] * 10 + [0.01] * 3 + [1e-3] * 3 + [1e-4] * 4)
+    cosine = TrainingConfig(schedule="cosine")
+    assert [learning_rate_at(cosine, p) for p in (0, 0.5, 1)] == pytest.approx([0.1, 0.05, 0.0])
+
+
+def test_accuracy_counts_and_leaves_the_mode(blobs):
+    class Says(nn.Module):
+        def forward(self, inputs):
+            assert not self.training
+            return torch.eye(3)[torch.zeros(len(inputs), dtype=torch.long)]
+
+    model = Says()
+    assert accuracy(model, blobs, batch_size=7) == pytest.approx(1 / 3)
+    assert model.training

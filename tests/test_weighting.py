@@ -1,0 +1,90 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+import autoweight as aw
+from autoweight.strategy.stages import stage_at, stage_starts
+from autoweight.strategy.state import StateTracker
+from autoweight.strategy.weighting import weigh
+
+number = st.floats(-20, 20, allow_nan=False, width=32)
+
+
+def test_weigh_by_hand():
+    features = torch.tensor([[1.0, -2.0], [0.5, 0.0]])
+    params = torch.tensor([0.3, 0.1, -0.2])
+    expected = [1 + math.tanh(0.3 - 0.2 - 0.2), 1 + math.tanh(0.15 - 0.2)]
+    assert_close(weigh(features, params), torch.tensor(expected))
+
+
+@given(st.lists(st.tuples(number, number), min_size=1, max_size=8), number, number, number)
+def test_weights_lie_between_0_and_2(rows, first, second, bias):
+    weights = weigh(torch.tensor(rows), torch.tensor([first, second, bias]))
+    assert ((weights >= 0) & (weights <= 2)).all()
+
+
+@given(st.lists(st.tuples(number, number), min_size=1, max_size=8))
+def test_zero_parameters_give_weights_of_exactly_1(rows):
+    assert (weigh(torch.tensor(rows), torch.zeros(3)) == 1).all()
+
+
+def test_weighted_mean_by_hand():
+    losses, weights = torch.tensor([1.0, 2.0, 6.0]), torch.tensor([1.0, 0.5, 0.0])
+    assert aw.weighted_mean(losses, weights).item() == pytest.approx(2 / 3)
+    assert aw.weighted_mean(losses, weights, "normalised").item() == pytest.approx(2 / 1.5)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "normalised"])
+@pytest.mark.parametrize("count", [1, 7, 64, 100])
+def test_all_ones_give_the_plain_mean_to_the_bit(reduction, count):
+    plain = torch.rand(count, generator=torch.Generator().manual_seed(count)).requires_grad_()
+    weighted = plain.detach().clone().requires_grad_()
+    plain.mean().backward()
+    loss = aw.weighted_mean(weighted, torch.ones(count), reduction)
+    loss.backward()
+    assert loss == plain.detach().mean()
+    assert torch.equal(weighted.grad, plain.grad)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "normalised"])
+def test_all_zero_weights_give_a_loss_of_0(reduction):
+    assert aw.weighted_mean(torch.tensor([1.0, 2.0]), torch.zeros(2), reduction) == 0
+
+
+def test_stages_of_a_training():
+    assert [stage_at(step / 10, 5) for step in range(10)] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert stage_at(1.0, 5) == 4
+    assert stage_starts(10, 4) == [0, 3, 5, 8, 10]
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 400))
+def test_stage_at_and_stage_starts_agree(num_stages, per_stage, extra):
+    total = num_stages * per_stage + extra
+    starts = stage_starts(total, num_stages)
+    for stage in range(num_stages):
+        for step in {starts[stage], starts[stage + 1] - 1}:
+            assert stage_at(step / total, num_stages) == stage
+
+
+@pytest.mark.parametrize("progress", [-0.1, 1.1, float("nan")])
+def test_progress_outside_the_training_is_refused(progress):
+    with pytest.raises(aw.UserError, match="fraction of the training"):
+        stage_at(progress, 20)
+
+
+def test_too_few_steps_for_the_stages():
+    with pytest.raises(aw.UserError, match="train longer"):
+        stage_starts(5, 20)
+
+
+def test_state_smooths_loss_and_accuracy():
+    tracker = StateTracker((2,))
+    assert tracker.state(0).tolist() == [[0, 0, 0], [0, 0, 0]]
+    tracker.end_stage(torch.tensor([2.0, 1.0]), torch.tensor([0.5, 0.6]))
+    assert_close(tracker.state(1), torch.tensor([[1, 2.0, 0.5], [1, 1.0, 0.6]]))
+    tracker.end_stage(torch.tensor([1.0, 1.0]), torch.tensor([0.7, 0.6]))
+    assert_close(tracker.state(2), torch.tensor([[2, 1.5, 0.6], [2, 1.0, 0.6]]))
