@@ -5,17 +5,33 @@ from collections.abc import Callable
 from torch import nn
 
 from autoweight.errors import unknown
+from autoweight.models.external import external_network
 from autoweight.models.mlp import mlp
+from autoweight.models.mobilenet import mobilenet_v2
+from autoweight.models.resnet import resnet18, resnet32, resnet34, resnet50, resnet101, small_resnet
 from autoweight.models.small_cnn import small_cnn
+from autoweight.models.vgg import vgg19
+from autoweight.models.wide_resnet import wrn_28_10
 
 NETWORKS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
     "mlp": mlp,
     "small_cnn": small_cnn,
+    "small_resnet": small_resnet,
+    "resnet32": resnet32,
+    "resnet18": resnet18,
+    "resnet34": resnet34,
+    "resnet50": resnet50,
+    "resnet101": resnet101,
+    "wrn_28_10": wrn_28_10,
+    "vgg19": vgg19,
+    "mobilenet_v2": mobilenet_v2,
 }
 
 
 def make_network(name: str, input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
-    """A fresh network of that name for inputs of `input_shape` (without the batch)."""
+    """A fresh network of that name, or `torchvision:NAME` or `timm:NAME`, for inputs of `input_shape` (no batch)."""
+    if ":" in name:
+        return external_network(name, input_shape, num_classes)
     if name not in NETWORKS:
         raise unknown("network", name, NETWORKS)
     return NETWORKS[name](input_shape, num_classes)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from autoweight.errors import UserError
+from autoweight.errors import UserError, require
 from autoweight.search.agent import Agent
 from autoweight.search.smooth import interpolate
 
@@ -23,10 +23,9 @@ class Evolution(Agent):
             raise UserError("the cmaes agent needs a package: pip install 'autoweight[search]'.") from error
         size = knots * len(bounds)
         box = np.tile([-1.0, 1.0], (size, 1))
-        # A worker's population of one would leave CMA-ES nothing to compare: it wants at least two.
-        population = max(num_workers - 1, 2)
-        self.cma = CMA(np.zeros(size), sigma, bounds=box, population_size=population, seed=seed)
-        self.num_workers, self.num_stages, self.warmup_stages = num_workers, num_stages, warmup_stages
+        require(num_workers > 4, f"the cmaes agent needs at least 5 workers, but has {num_workers}.")
+        self.cma = CMA(np.zeros(size), sigma, bounds=box, population_size=num_workers - 1, seed=seed)
+        self.num_stages, self.warmup_stages = num_stages, warmup_stages
         self.bounds, self.knots = bounds, knots
         self.told: list[list[float]] = []
         self.points: list[Any] = []
@@ -35,7 +34,7 @@ class Evolution(Agent):
         """Draw a population."""
         self.points = [self.cma.ask() for _ in range(self.cma.population_size)]
         mean = np.clip(self.cma.mean, -1, 1)
-        self.tables = self._tables(np.stack([mean, *self.points])[: self.num_workers])
+        self.tables = self._tables(np.stack([mean, *self.points]))
 
     def act(self, stage: int, state: Tensor) -> Tensor:
         """The row of each worker's table."""
@@ -49,7 +48,6 @@ class Evolution(Agent):
 
     def _tell(self, returns: list[float]) -> None:
         self.told.append(returns)
-        returns = returns + [min(returns, default=0.0)] * (len(self.points) - len(returns))
         self.cma.tell([(point, -value) for point, value in zip(self.points, returns, strict=True)])
 
     def _tables(self, points: np.ndarray[Any, Any]) -> Tensor:

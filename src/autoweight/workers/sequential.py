@@ -5,8 +5,11 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from autoweight.config import Feature
 from autoweight.data.loader import Batch
-from autoweight.strategy import Strategy
+from autoweight.strategy import Weigher
+from autoweight.strategy.features import batch_features
+from autoweight.strategy.weighting import weigh
 from autoweight.training.evaluate import accuracy
 from autoweight.training.step import make_optimizer, set_learning_rate, train_step
 from autoweight.workers.base import Workers
@@ -37,14 +40,22 @@ class SequentialWorkers(Workers):
             torch.manual_seed(seed)
             model.train()
             set_learning_rate(optimizer, learning_rate)
-            weigher = self._weigher(own_params)
+            weigher = _Params(own_params, self.problem.features, self.label_values)
             losses.append(train_step(model, optimizer, batches[group], weigher, 0.0, self.problem.training.reduction))
         return torch.stack(losses)
 
-    def _weigher(self, params: Tensor) -> Strategy:
-        counts = self.train.class_counts
-        problem = self.problem
-        return Strategy(params[None], problem.features, label_feature=problem.label_feature, class_counts=counts)
-
     def _evaluate(self) -> Tensor:
         return torch.tensor([accuracy(model, self.val) for model in self.models])
+
+
+class _Params(Weigher):
+    """Weighs by one stage's parameters, whatever they are: those of a search may blow up."""
+
+    def __init__(self, params: Tensor, features: tuple[Feature, ...], label_values: Tensor) -> None:
+        self.params, self.features, self.label_values = params, features, label_values
+
+    @torch.no_grad()
+    def weigh(
+        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float, indices: Tensor | None = None
+    ) -> Tensor:
+        return weigh(batch_features(losses, logits, labels, self.features, self.label_values), self.params)

@@ -1,0 +1,129 @@
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from autoweight.config import SearchConfig, TrainingConfig
+from autoweight.data import Samples
+from autoweight.models import make_network
+from autoweight.search.reward import reward
+from autoweight.workers import Problem, SequentialWorkers, StackedWorkers, make_workers
+
+from .conftest import make_blobs
+
+TRAINING = TrainingConfig(epochs=4, batch_size=16, num_stages=4, drop_stages=(3,), weight_decay=1e-3)
+
+
+def images(count=48, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(count) % 3
+    return Samples.of(torch.randn(count, 1, 6, 6, generator=generator) + labels[:, None, None, None], labels, 3)
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 3))
+
+
+def with_dropout():
+    return nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3))
+
+
+def cnn():
+    return make_network("small_cnn", (1, 6, 6), 3)
+
+
+def problem(make_model, training=TRAINING, **options):
+    data = images if make_model is cnn else make_blobs
+    return Problem(make_model, data(48), data(30, seed=9), training, **options)
+
+
+def run(kind, problem, params, num_starts=1):
+    workers = kind(problem, len(params), num_starts)
+    workers.begin(seed=3)
+    zeros = torch.zeros_like(params)
+    return [workers.run_stage(stage, zeros if stage == 0 else params) for stage in range(4)], workers
+
+
+PARAMS = torch.tensor([[-3.0, 1.0, -0.5], [0.0, 0.0, 0.0], [2.0, 0.0, 1.0], [-8.0, 0.0, -2.0]])
+
+
+@pytest.mark.parametrize("num_starts", [1, 2, 4])
+@pytest.mark.parametrize("make_model", [mlp, with_dropout, cnn])
+def test_stacked_equals_sequential_to_rounding(make_model, num_starts):
+    stacked, _ = run(StackedWorkers, problem(make_model), PARAMS, num_starts)
+    sequential, _ = run(SequentialWorkers, problem(make_model), PARAMS, num_starts)
+    for one, two in zip(stacked, sequential, strict=True):
+        assert_close(one.loss, two.loss, atol=2e-4, rtol=2e-4)
+        assert_close(one.accuracy, two.accuracy, atol=0.034, rtol=0)  # one sample of thirty may tip over
+        assert_close(one.reference_accuracy, two.reference_accuracy, atol=0.034, rtol=0)
+
+
+@pytest.mark.parametrize("options", [{"features": ("loss", "density", "label")}, {"features": ("entropy",)}])
+@pytest.mark.parametrize("reduction", ["mean", "normalised"])
+def test_all_features_and_reductions_agree(options, reduction):
+    training = TrainingConfig(epochs=4, batch_size=16, num_stages=4, drop_stages=(), reduction=reduction)
+    params = torch.tensor([[-1.0] * (len(options["features"]) + 1), [0.5] * (len(options["features"]) + 1)])
+    stacked, _ = run(StackedWorkers, problem(mlp, training, **options), params)
+    sequential, _ = run(SequentialWorkers, problem(mlp, training, **options), params)
+    assert_close(stacked[-1].loss, sequential[-1].loss, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [SequentialWorkers, StackedWorkers])
+@pytest.mark.parametrize("make_model", [mlp, with_dropout, cnn])
+@pytest.mark.parametrize("num_starts", [1, 2])
+def test_zero_parameters_give_a_reward_of_exactly_0_at_every_stage(kind, make_model, num_starts):
+    config = SearchConfig()
+    for params in (torch.zeros(4, 3), PARAMS):  # on its own, and beside workers that are weighted
+        outcomes, _ = run(kind, problem(make_model), params, num_starts)
+        assert all(float(reward(config, outcome, 0.5)[1]) == 0 for outcome in outcomes)
+
+
+def test_zero_parameters_train_to_the_same_bits_as_the_reference():
+    _, workers = run(StackedWorkers, problem(cnn), PARAMS)
+    for tensors in (workers.params, workers.buffers):
+        for value in tensors.values():
+            assert torch.equal(value[1], value[-1])  # worker 1 has zero parameters; the last slot is the reference
+    assert not torch.equal(workers.params["0.weight"][0], workers.params["0.weight"][-1])
+
+
+@pytest.mark.parametrize("kind", [SequentialWorkers, StackedWorkers])
+def test_workers_of_different_starts_differ_and_seeds_repeat(kind):
+    first, _ = run(kind, problem(mlp), torch.zeros(4, 3), num_starts=2)
+    again, _ = run(kind, problem(mlp), torch.zeros(4, 3), num_starts=2)
+    assert torch.equal(first[-1].loss, again[-1].loss)
+    assert first[-1].loss[0] == first[-1].loss[2]
+    assert first[-1].loss[0] != first[-1].loss[1]
+
+
+@pytest.mark.parametrize("kind", [SequentialWorkers, StackedWorkers])
+def test_a_network_that_blows_up_leaves_the_others_alone(kind):
+    poisoned = PARAMS.clone()
+    poisoned[0] = float("nan")
+    sound, _ = run(kind, problem(mlp), PARAMS)
+    outcomes, _ = run(kind, problem(mlp), poisoned)
+    assert outcomes[-1].loss[0].isnan()
+    assert torch.equal(outcomes[-1].loss[1:], sound[-1].loss[1:])
+    assert torch.equal(outcomes[-1].accuracy[1:], sound[-1].accuracy[1:])
+
+
+def test_network_steps_are_counted():
+    _, workers = run(StackedWorkers, problem(mlp), PARAMS, num_starts=2)
+    assert workers.network_steps == 3 * 2 + 9 * (4 + 2)  # the references alone in the warm-up, then all
+
+
+def test_make_workers_stacks_where_it_can():
+    assert isinstance(make_workers(problem(cnn), 4), StackedWorkers)
+
+
+class Branching(nn.Linear):
+    def forward(self, inputs):
+        outputs = super().forward(inputs)
+        return outputs if outputs.sum() > 0 else 2 * outputs
+
+
+def test_make_workers_falls_back_with_a_sentence():
+    with pytest.warns(UserWarning, match="cannot be stacked, so networks train one after the other"):
+        workers = make_workers(problem(lambda: Branching(2, 3)), 4, 2)
+    assert isinstance(workers, SequentialWorkers)
+    workers.begin(0)
+    assert workers.run_stage(0, PARAMS).loss.isfinite().all()
