@@ -19,9 +19,7 @@ from autoweight.strategy.features import (
 def test_normalise_by_hand():
     # mean 2, population deviation sqrt(((1)^2 + 0 + (1)^2) / 3)
     deviation = (2 / 3) ** 0.5
-    assert_close(
-        normalise(torch.tensor([1.0, 2.0, 3.0])), torch.tensor([-1, 0, 1]) / deviation, atol=1e-5, rtol=1e-5
-    )
+    assert_close(normalise(torch.tensor([1.0, 2.0, 3.0])), torch.tensor([-1, 0, 1]) / deviation, atol=1e-5, rtol=1e-5)
 
 
 def test_entropy_by_hand():

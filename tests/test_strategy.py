@@ -80,8 +80,6 @@ def test_live_strategy_asks_the_actor_at_every_stage(batch):
     assert torch.equal(fresh.weigh(*batch, progress=0.8), live.weigh(*batch, progress=0.8))
 
 
-
-
 def test_live_needs_an_actor():
     with pytest.raises(aw.UserError, match="no actor"):
         aw.Strategy(TABLE).live()

@@ -31,6 +31,8 @@ class Common:
     """First seed: of data split, noise, network start and batch order."""
     device: str = "cpu"
     """Where to compute, such as cpu or cuda."""
+    data_dir: Path | None = None
+    """Where the data set's files are; short for --data.folder."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,8 @@ def _parse(kind: type[Arguments], base: RunConfig, words: list[str], **own: Any)
 
 def _configured(base: RunConfig, typed: Trained | SearchArguments, **changes: Any) -> RunConfig:
     shared = {name: getattr(typed, name) for name in ("seed", "device", "network", "data", "training")}
+    if typed.data_dir is not None:
+        shared["data"] = replace(typed.data, folder=str(typed.data_dir))
     return replace(base, **shared, **changes)
 
 

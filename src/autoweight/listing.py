@@ -21,7 +21,7 @@ def everything() -> str:
         "recipes": {name: _first_line(module) for name, module in RECIPES.items()},
         "methods": {name: _method_line(name) for name in METHODS},
         "networks": {name: _first_line(make) for name, make in NETWORKS.items()},
-        "data sets": {name: _first_line(inspect.getmodule(load)) for name, load in DATASETS.items()},
+        "data sets": {name: _first_line(load) for name, load in DATASETS.items()},
     }
     return "\n\n".join("\n".join([title, *(f"  {k:18}{v}" for k, v in rows.items())]) for title, rows in parts.items())
 

@@ -5,9 +5,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autoweight.config import DataConfig
+from autoweight.data.cifar import cifar10, cifar100
+from autoweight.data.cifar_human import cifar10n_aggre, cifar10n_random1, cifar10n_worse, cifar100n
 from autoweight.data.corruptions import corrupt
 from autoweight.data.dataset import Samples, as_samples, check_training_data
 from autoweight.data.digits import digits
+from autoweight.data.image_folder import image_folder
 from autoweight.data.splits import stratified_split
 from autoweight.errors import unknown
 
@@ -16,6 +19,14 @@ __all__ = ["DATASETS", "Samples", "Splits", "as_samples", "check_training_data",
 # Each reads its files from a folder, if it has any, and returns the samples to train on and those to test on.
 DATASETS: dict[str, Callable[[Path | None], tuple[Samples, Samples]]] = {
     "digits": digits,
+    "cifar10": cifar10,
+    "cifar100": cifar100,
+    "cifar10n": cifar10n_worse,
+    "cifar10n_worse": cifar10n_worse,
+    "cifar10n_aggre": cifar10n_aggre,
+    "cifar10n_random1": cifar10n_random1,
+    "cifar100n": cifar100n,
+    "imagefolder": image_folder,
 }
 
 
@@ -37,4 +48,4 @@ def load_splits(config: DataConfig, seed: int, *, final: bool = False) -> Splits
         raise unknown("data set", config.dataset, DATASETS)
     pool, test = DATASETS[config.dataset](Path(config.folder) if config.folder else None)
     train, val, _ = stratified_split(pool, (config.train_size, config.val_size), seed)
-    return Splits(corrupt(pool if final and config.train_on_all else train, config, seed), val, test)
+    return Splits(corrupt(pool if final and config.train_on_all else train, config, seed), val.trusted(), test)

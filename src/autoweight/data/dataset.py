@@ -55,6 +55,10 @@ class Samples:
         """The same samples with other labels to train on; the true ones stay known."""
         return replace(self, labels=labels)
 
+    def trusted(self) -> "Samples":
+        """The same samples with their true labels, as if somebody had checked each."""
+        return self.relabel(self.true_labels)
+
     def to(self, device: torch.device | str) -> "Samples":
         """The same samples on another device."""
         return replace(

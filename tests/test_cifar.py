@@ -1,0 +1,441 @@
+"""CIFAR, CIFAR-N and image folders, read from small files in the official formats."""
+
+import hashlib
+import os
+import pickle
+import struct
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from autoweight.config import DataConfig
+from autoweight.data import DATASETS, cifar, load_splits
+from autoweight.data.cifar import cifar10, cifar100
+from autoweight.data.cifar_human import cifar10n_aggre, cifar10n_random1, cifar10n_worse, cifar100n
+from autoweight.data.image_folder import image_folder
+from autoweight.errors import UserError
+
+LOADERS = {"cifar10": cifar10, "cifar100": cifar100}
+CLASSES = {"cifar10": 10, "cifar100": 100}
+BINARY = {"cifar10": "cifar-10-batches-bin", "cifar100": "cifar-100-binary"}
+PYTHON = {"cifar10": "cifar-10-batches-py", "cifar100": "cifar-100-python"}
+
+
+@pytest.fixture(autouse=True)
+def no_cache_and_no_torchvision(monkeypatch):
+    """Files change within a test; torchvision is absent unless a test brings its own."""
+    cifar._load.cache_clear()
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    monkeypatch.setitem(sys.modules, "torchvision.datasets", None)
+
+
+def content(name, file, count=20):
+    """Images and labels of a file, the same for both versions; every class comes up twice in ten-class files."""
+    generator = np.random.default_rng(len(file) + sum(file.encode()))
+    images = generator.integers(0, 256, (count, 3072), dtype=np.uint8)
+    return images, (np.arange(count) * 7 % CLASSES[name]).astype(np.int64)
+
+
+def python2_pickle(value):
+    """What Python 2 and its numpy wrote, byte strings and all; today's `pickle` cannot write it."""
+    match value:
+        case bytes():
+            return b"T" + struct.pack("<i", len(value)) + value
+        case int():
+            return b"J" + struct.pack("<i", value)
+        case list():
+            return b"](" + b"".join(map(python2_pickle, value)) + b"e"
+        case dict():
+            return b"}(" + b"".join(python2_pickle(part) for item in value.items() for part in item) + b"u"
+    head = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR(K\x01("
+    shape = b"".join(map(python2_pickle, value.shape)) + b"t"
+    dtype = b"cnumpy\ndtype\n(U\x02" + value.dtype.str[1:].encode() + b"K\x00K\x01tR(K\x03U\x01|NNN"
+    state = b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    fortran = not value.flags.c_contiguous
+    raw = python2_pickle(value.tobytes("F" if fortran else "C"))
+    return head + shape + dtype + state + (b"\x88" if fortran else b"\x89") + raw + b"tb"
+
+
+def binary_bytes(name, images, labels):
+    coarse = [labels[:, None] // 5] if name == "cifar100" else []
+    return np.concatenate([*coarse, labels[:, None], images], axis=1).astype(np.uint8).tobytes()
+
+
+def python_bytes(name, images, labels):
+    fine = b"fine_labels" if name == "cifar100" else b"labels"
+    entries = {b"batch_label": b"a batch", fine: labels.tolist(), b"data": images, b"filenames": [b"a.png"]}
+    return b"\x80\x02" + python2_pickle(entries) + b"."
+
+
+def bless(monkeypatch, root):
+    """Make the checksums of the files under `root` the published ones."""
+    found = {n: hashlib.md5((root / n).read_bytes()).hexdigest() for n in cifar.MD5 if (root / n).is_file()}
+    monkeypatch.setattr(cifar, "MD5", {**cifar.MD5, **found})
+
+
+def write(monkeypatch, root, name, version=BINARY):
+    """All files of a set."""
+    encode = binary_bytes if version is BINARY else python_bytes
+    for file in (official for official in cifar.MD5 if official.startswith(version[name] + "/")):
+        path = root / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode(name, *content(name, path.stem)))
+    bless(monkeypatch, root)
+    return root
+
+
+def same(one, other):
+    return one.inputs.equal(other.inputs) and one.labels.equal(other.labels) and one.num_classes == other.num_classes
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_reads_the_binary_version(monkeypatch, tmp_path, name):
+    pool, test = LOADERS[name](write(monkeypatch, tmp_path, name))
+    stems = [f"data_batch_{i}" for i in range(1, 6)] if name == "cifar10" else ["train"]
+    raw = np.concatenate([content(name, stem)[0] for stem in stems]).reshape(-1, 3, 32, 32) / 255
+    mean, std = raw.mean((0, 2, 3), keepdims=True), raw.std((0, 2, 3), keepdims=True)
+    assert pool.inputs.dtype == torch.float32
+    torch.testing.assert_close(pool.inputs.double(), torch.tensor((raw - mean) / std), atol=1e-4, rtol=1e-4)
+    held_out = content(name, "test_batch" if name == "cifar10" else "test")[0].reshape(-1, 3, 32, 32) / 255
+    torch.testing.assert_close(test.inputs.double(), torch.tensor((held_out - mean) / std), atol=1e-4, rtol=1e-4)
+    assert pool.labels.tolist() == [label for stem in stems for label in content(name, stem)[1].tolist()]
+    assert pool.num_classes == test.num_classes == CLASSES[name]
+    assert pool.clean.all()
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_both_versions_give_the_same_samples(monkeypatch, tmp_path, name):
+    binary = LOADERS[name](write(monkeypatch, tmp_path / "a", name))
+    python = LOADERS[name](write(monkeypatch, tmp_path / "b", name, PYTHON))
+    assert all(same(one, other) for one, other in zip(binary, python, strict=True))
+
+
+def test_arrays_stored_by_columns(monkeypatch, tmp_path):
+    expected = cifar10(write(monkeypatch, tmp_path, "cifar10", PYTHON))[1]
+    pixels, labels = content("cifar10", "test_batch")
+    file = tmp_path / PYTHON["cifar10"] / "test_batch"
+    file.write_bytes(python_bytes("cifar10", np.asfortranarray(pixels), labels))
+    bless(monkeypatch, tmp_path)
+    cifar._load.cache_clear()
+    assert same(cifar10(tmp_path)[1], expected)
+
+
+@pytest.mark.parametrize("version", [BINARY, PYTHON])
+def test_the_official_folder_itself_will_do(monkeypatch, tmp_path, version):
+    root = write(monkeypatch, tmp_path, "cifar10", version)
+    assert same(cifar10(root / version["cifar10"])[0], cifar10(root)[0])
+
+
+def test_binary_files_come_first(monkeypatch, tmp_path):
+    write(monkeypatch, write(monkeypatch, tmp_path, "cifar10"), "cifar10", PYTHON)
+    (tmp_path / PYTHON["cifar10"] / "data_batch_1").write_bytes(b"broken")
+    assert len(cifar10(tmp_path)[0]) == 100
+
+
+def test_a_complete_version_beats_an_incomplete_one(monkeypatch, tmp_path):
+    write(monkeypatch, write(monkeypatch, tmp_path, "cifar100"), "cifar100", PYTHON)
+    (tmp_path / BINARY["cifar100"] / "test.bin").unlink()
+    assert len(cifar100(tmp_path)[0]) == 20
+
+
+def test_files_are_read_once(monkeypatch, tmp_path):
+    write(monkeypatch, tmp_path, "cifar10")
+    assert cifar10(tmp_path)[0] is cifar10(tmp_path / "." / BINARY["cifar10"] / "..")[0]
+
+
+def test_no_folder():
+    with pytest.raises(UserError) as error:
+        cifar10(None)
+    assert str(error.value) == (
+        "CIFAR-10 is read from files: pass --data-dir DIR, a folder with cifar-10-batches-bin/ or cifar-10-batches-py/ "
+        "from https://www.cs.toronto.edu/~kriz/cifar.html; with torchvision installed they are fetched into DIR if it "
+        "has neither."
+    )
+
+
+def test_missing_files_are_listed(monkeypatch, tmp_path):
+    folder = write(monkeypatch, tmp_path, "cifar10") / BINARY["cifar10"]
+    (folder / "data_batch_3.bin").unlink()
+    (folder / "test_batch.bin").unlink()
+    with pytest.raises(UserError) as error:
+        cifar10(tmp_path)
+    assert str(error.value) == (
+        f"CIFAR-10 is incomplete: {folder / 'data_batch_3.bin'}, {folder / 'test_batch.bin'} not found; "
+        "unpack it again from https://www.cs.toronto.edu/~kriz/cifar.html."
+    )
+
+
+def test_no_files_and_no_torchvision(tmp_path):
+    with pytest.raises(UserError) as error:
+        cifar100(tmp_path)
+    assert str(error.value) == (
+        f"CIFAR-100 is not in {tmp_path}, where one version's files were expected (cifar-100-binary/train.bin, "
+        "cifar-100-binary/test.bin or cifar-100-python/train, cifar-100-python/test): unpack them there from "
+        "https://www.cs.toronto.edu/~kriz/cifar.html, or install torchvision, which is missing and would fetch them."
+    )
+
+
+@pytest.mark.parametrize("version", [BINARY, PYTHON])
+def test_damaged_files_are_named(monkeypatch, tmp_path, version):
+    file = sorted((write(monkeypatch, tmp_path, "cifar100", version) / version["cifar100"]).iterdir())[0]
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(UserError) as error:
+        cifar100(tmp_path)
+    assert str(error.value) == (
+        f"{file} is cut short or damaged (not the published MD5): fetch it again from "
+        "https://www.cs.toronto.edu/~kriz/cifar.html."
+    )
+
+
+def wrong_label(images, labels):
+    return images, np.where(np.arange(len(labels)) == 3, 10, labels)
+
+
+@pytest.mark.parametrize(
+    ("change", "version", "said"),
+    [
+        (wrong_label, BINARY, "labels 0 to 10"),
+        (wrong_label, PYTHON, "labels 0 to 10"),
+        (lambda x, y: (x, y - 1), PYTHON, "labels -1 to 8"),
+        (lambda x, y: (x[:, :784], y), BINARY, "cannot reshape"),
+        (lambda x, y: (x[:, :784], y), PYTHON, r"20 labels, but uint8 images of shape \(20, 784\)"),
+        (lambda x, y: (x[:-1], y), PYTHON, r"20 labels, but uint8 images of shape \(19, 3072\)"),
+        (lambda x, y: (x.astype(np.float32), y), PYTHON, "but float32 images"),
+        (lambda x, y: (x[:0], y[:0]), BINARY, "zero-size"),
+    ],
+)
+def test_files_of_other_content(monkeypatch, tmp_path, change, version, said):
+    encode = binary_bytes if version is BINARY else python_bytes
+    file = next((write(monkeypatch, tmp_path, "cifar10", version) / version["cifar10"]).glob("data_batch_2*"))
+    file.write_bytes(encode("cifar10", *change(*content("cifar10", "data_batch_2"))))
+    bless(monkeypatch, tmp_path)
+    with pytest.raises(UserError, match=rf"data_batch_2.* is not CIFAR-10 as published \(.*{said}.*\): fetch it again"):
+        cifar10(tmp_path)
+
+
+class Malicious:
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.marker}",)
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+def test_malicious_pickles_are_refused(monkeypatch, tmp_path, protocol):
+    file = write(monkeypatch, tmp_path, "cifar10", PYTHON) / PYTHON["cifar10"] / "test_batch"
+    file.write_bytes(pickle.dumps({"data": Malicious(tmp_path / "marker")}, protocol))
+    bless(monkeypatch, tmp_path)
+    with pytest.raises(UserError, match=r"system does not belong here.*fetch it again"):
+        cifar10(tmp_path)
+    assert not (tmp_path / "marker").exists()
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x80\x02.", b"\x80\x02].", b"\x80\x02}(U\x04dataK\x01u.", b"cnumpy\nndarray\n}b."]
+)
+def test_odd_pickles_are_refused(monkeypatch, tmp_path, data):
+    (write(monkeypatch, tmp_path, "cifar10", PYTHON) / PYTHON["cifar10"] / "test_batch").write_bytes(data)
+    bless(monkeypatch, tmp_path)
+    with pytest.raises(UserError, match="test_batch is not CIFAR-10 as published"):
+        cifar10(tmp_path)
+
+
+def give_torchvision(monkeypatch, **parts):
+    """A torchvision with these modules alone."""
+    for name, part in {"torchvision": SimpleNamespace(**parts), **parts}.items():
+        module = ModuleType(name)
+        module.__dict__.update(vars(part))
+        monkeypatch.setitem(sys.modules, name if name == "torchvision" else f"torchvision.{name}", module)
+
+
+def test_torchvision_fetches_what_is_missing(monkeypatch, tmp_path):
+    def fetch(root, download):
+        assert download
+        write(monkeypatch, Path(root), "cifar10", PYTHON)
+
+    give_torchvision(monkeypatch, datasets=SimpleNamespace(CIFAR10=fetch))
+    pool, _ = cifar10(tmp_path / "new")
+    assert len(pool) == 100
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["cifar-10-batches-py"]
+
+
+def test_failed_fetches_leave_nothing_behind(monkeypatch, tmp_path):
+    def fetch(root, download):
+        (Path(root) / "half").write_text("half a file")
+        raise OSError("no route to host")
+
+    give_torchvision(monkeypatch, datasets=SimpleNamespace(CIFAR100=fetch))
+    with pytest.raises(UserError) as error:
+        cifar100(tmp_path)
+    assert str(error.value) == (
+        f"CIFAR-100 could not be fetched (no route to host): unpack it in {tmp_path} from "
+        "https://www.cs.toronto.edu/~kriz/cifar.html."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def human_labels(pool, **others):
+    clean = pool.labels.numpy()
+    keys = ("worse_label", "aggre_label", "random_label1", "noisy_label")
+    return {"clean_label": clean, **{k: (clean + i + 1) % pool.num_classes for i, k in enumerate(keys)}, **others}
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, torch.tensor, np.ndarray.tolist, np.int32, np.uint8])
+def test_human_labels(monkeypatch, tmp_path, wrap):
+    pool, test = cifar10(write(monkeypatch, tmp_path, "cifar10"))
+    torch.save({key: wrap(value) for key, value in human_labels(pool).items()}, tmp_path / "CIFAR-10_human.pt")
+    for shift, load in enumerate((cifar10n_worse, cifar10n_aggre, cifar10n_random1), start=1):
+        human, human_test = load(tmp_path)
+        assert human.labels.equal((pool.labels + shift) % 10)
+        assert human.labels.dtype == torch.int64
+        assert human.true_labels.equal(pool.labels)
+        assert human_test is test
+    assert cifar10n_worse(tmp_path / BINARY["cifar10"])[0].labels.equal((pool.labels + 1) % 10)
+
+
+def test_human_labels_of_cifar100(monkeypatch, tmp_path):
+    pool, _ = cifar100(write(monkeypatch, tmp_path, "cifar100"))
+    torch.save(human_labels(pool), tmp_path / "CIFAR-100_human.pt")
+    assert cifar100n(tmp_path)[0].labels.equal((pool.labels + 4) % 100)
+
+
+def test_arrays_of_older_numpy(monkeypatch, tmp_path):
+    """The official files were written before numpy renamed its core; both names have a place in the pickle."""
+    pool, _ = cifar10(write(monkeypatch, tmp_path, "cifar10"))
+    file = tmp_path / "CIFAR-10_human.pt"
+    torch.save(human_labels(pool), file, _use_new_zipfile_serialization=False)
+    new, old = b"cnumpy._core.multiarray\n", b"cnumpy.core.multiarray\n"
+    assert new in file.read_bytes() or old in file.read_bytes()
+    file.write_bytes(file.read_bytes().replace(new, old))
+    assert cifar10n_worse(tmp_path)[0].true_labels.equal(pool.labels)
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_validation_labels_are_true(monkeypatch, tmp_path, final):
+    pool, _ = cifar10(write(monkeypatch, tmp_path, "cifar10"))
+    torch.save(human_labels(pool), tmp_path / "CIFAR-10_human.pt")
+    config = DataConfig("cifar10n", str(tmp_path), train_size=60, val_size=30, train_on_all=True)
+    train, val, test = load_splits(config, seed=0, final=final)
+    assert val.labels.equal(val.true_labels)
+    assert val.labels.equal(pool.labels[val.source])
+    assert not train.clean.any()
+    assert test.clean.all()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"worse_label": np.zeros(3, int)}, r"'worse_label' of .* should be 100 whole numbers, but is .*\(3,\)\.$"),
+        ({"worse_label": np.zeros(100)}, r"should be 100 whole numbers, but is torch.float32"),
+        (
+            {"worse_label": np.full(100, 10)},
+            r"'worse_label' of .* goes from 10 to 10, but the set has labels 0 to 9\.$",
+        ),
+        ({"worse_label": "text"}, r"'worse_label' of .* is not an array of labels: fetch it again"),
+        ({"clean_label": np.zeros(100, int)}, r"belongs to other images: 90 of its 100 clean labels are not those"),
+    ],
+)
+def test_wrong_human_labels(monkeypatch, tmp_path, change, said):
+    pool, _ = cifar10(write(monkeypatch, tmp_path, "cifar10"))
+    torch.save(human_labels(pool, **change), tmp_path / "CIFAR-10_human.pt")
+    with pytest.raises(UserError, match=said):
+        cifar10n_worse(tmp_path)
+
+
+def test_wrong_human_files(monkeypatch, tmp_path):
+    write(monkeypatch, tmp_path, "cifar10")
+    file = tmp_path / "CIFAR-10_human.pt"
+    with pytest.raises(UserError) as error:
+        cifar10n_worse(tmp_path)
+    assert str(error.value) == (
+        f"the human labels are missing: {file} not found; download CIFAR-10_human.pt from "
+        "https://github.com/UCSC-REAL/cifar-10-100n."
+    )
+    for content, said in (
+        ([1, 2], "does not hold labels by name"),
+        ({"clean_label": [1], "x": 1}, "should be 100 whole numbers"),
+        ({"x": 1, "y": 2}, "has no 'clean_label', only x, y"),
+        ({"clean_label": Malicious(tmp_path / "marker")}, "is damaged, or holds more than labels, so it is not read"),
+    ):
+        torch.save(content, file)
+        with pytest.raises(UserError, match=said):
+            cifar10n_worse(tmp_path)
+    file.write_bytes(b"cut short")
+    with pytest.raises(UserError, match="is damaged"):
+        cifar10n_worse(tmp_path)
+    assert not (tmp_path / "marker").exists()
+
+
+def images(root, **classes):
+    """An image folder whose files hold a number: the fake decoder's grey value."""
+    for part in ("train", "val"):
+        for name, value in classes.items():
+            (root / part / name).mkdir(parents=True)
+            for number in range(2):
+                (root / part / name / f"{number}.jpg").write_text(str(value))
+    return root
+
+
+def grey_torchvision(monkeypatch, size=224):
+    functional = SimpleNamespace(
+        resize=lambda image, side: image if side == 256 else None,
+        center_crop=lambda image, sides: image.expand(3, size, size) if sides == [224, 224] else None,
+        pil_to_tensor=lambda image: image,
+    )
+    folder = SimpleNamespace(default_loader=lambda path: torch.tensor([[[int(Path(path).read_text())]]]).byte())
+    datasets, transforms = SimpleNamespace(folder=folder), SimpleNamespace(functional=functional)
+    give_torchvision(monkeypatch, datasets=datasets, transforms=transforms)
+    monkeypatch.setitem(sys.modules, "torchvision.datasets.folder", ModuleType("folder"))
+    monkeypatch.setitem(sys.modules, "torchvision.transforms.functional", ModuleType("functional"))
+
+
+def test_image_folder(monkeypatch, tmp_path):
+    grey_torchvision(monkeypatch)
+    images(tmp_path, cat=255, ant=0)
+    (tmp_path / "train" / "cat" / "notes.txt").write_text("not an image")
+    (tmp_path / "train" / ".hidden").mkdir()
+    pool, test = DATASETS["imagefolder"](tmp_path)
+    assert pool.labels.tolist() == test.labels.tolist() == [0, 0, 1, 1]
+    assert pool.inputs.shape == (4, 3, 224, 224)
+    torch.testing.assert_close(pool.inputs[0, :, 0, 0], -torch.tensor([0.485 / 0.229, 0.456 / 0.224, 0.406 / 0.225]))
+    torch.testing.assert_close(pool.inputs[2, 1, 5, 5], torch.tensor(0.544 / 0.224))
+    assert image_folder(tmp_path)[0] is pool
+
+
+def test_unreadable_images_are_named(monkeypatch, tmp_path):
+    grey_torchvision(monkeypatch)
+    bad = images(tmp_path, cat=255, ant=0) / "val" / "ant" / "1.jpg"
+    bad.write_text("no number")
+    with pytest.raises(UserError) as error:
+        image_folder(tmp_path)
+    assert str(error.value) == f"{bad} cannot be read as an image: replace or remove it."
+    grey_torchvision(monkeypatch, size=100)
+    with pytest.raises(UserError, match=r"0.jpg came out of another size, \(3, 100, 100\)"):
+        image_folder(tmp_path)
+
+
+def test_wrong_image_folders(tmp_path):
+    with pytest.raises(UserError, match=r"^images are read from a folder: pass --data-dir DIR with DIR/train/CLASS/"):
+        image_folder(None)
+    with pytest.raises(UserError, match=r"train is not a folder: images are expected as .*train/CLASS/\*.jpg\.$"):
+        image_folder(tmp_path)
+    (tmp_path / "train").mkdir()
+    with pytest.raises(UserError, match="train holds no class folders"):
+        image_folder(tmp_path)
+    images(tmp_path, cat=1)
+    with pytest.raises(UserError, match=r"train has one class only \(cat\): there is nothing to tell apart\.$"):
+        image_folder(tmp_path)
+    images(tmp_path, ant=1)
+    with pytest.raises(UserError, match=r"^images are decoded by torchvision, which is missing: pip install"):
+        image_folder(tmp_path)
+    (tmp_path / "train" / "dog").mkdir()
+    with pytest.raises(UserError, match=r"dog holds no image \(.bmp, .jpeg, .jpg, .png, .ppm, .webp\): add some or"):
+        image_folder(tmp_path)
+    (tmp_path / "train" / "dog" / "1.PNG").write_text("1")
+    with pytest.raises(UserError, match=r"a class in only one of train/ and val/: dog; both need the same classes\.$"):
+        image_folder(tmp_path)

@@ -1,0 +1,244 @@
+"""Commands run as a user runs them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+import autoweight as aw
+from autoweight.methods import METHODS
+from autoweight.models import NETWORKS
+from autoweight.recipes import RECIPES
+
+SHORT = ["--training.epochs", "2", "--training.num-stages", "4"]
+SHORT_SEARCH = [*SHORT, "--search.num-episodes", "3", "--search.num-workers", "5", "--search.choice-rounds", "1"]
+SHORT_SEARCH += ["--search.warmup-stages", "1", "--search.episode-stages", "0"]
+
+
+def command(*words: object) -> list[str]:
+    return [sys.executable, "-m", "autoweight", *map(str, words)]
+
+
+def autoweight(*words: object, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command(*words), cwd=cwd, capture_output=True, text=True, timeout=120)
+    assert done.returncode == status, done.stderr
+    return done
+
+
+def result_of(folder: Path):
+    return json.loads((folder / "result.json").read_text())
+
+
+def test_compare_writes_what_the_design_says(tmp_path):
+    words = ["compare", "digits-noise", "--methods", "uniform,oracle,focal", "--seeds", 2, "--seed", 3]
+    shown = autoweight(*words, "--out", "run", *SHORT, cwd=tmp_path).stdout
+    assert all(name in shown for name in ("uniform", "oracle", "focal", "std. error", "run folder: run"))
+    folder = tmp_path / "run"
+    assert sorted(path.name for path in folder.iterdir()) == ["config.yaml", "metrics.jsonl", "result.json"]
+    result = result_of(folder)
+    assert result["recipe"] == "digits-noise"
+    assert result["seeds"] == [3, 4]
+    assert list(result["methods"]) == ["uniform", "oracle", "focal"]
+    for values in result["methods"].values():
+        assert len(values["test_accuracy"]) == len(values["train_seconds"]) == 2
+        assert all(0 <= accuracy <= 1 for accuracy in values["test_accuracy"])
+    assert result["recovered"]["uniform"] == 0
+    assert result["recovered"]["oracle"] == 1
+    assert set(result["environment"]) >= {"device", "torch", "autoweight"}
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [line["stage"] for line in lines if line["event"] == "stage"] == [0, 1, 2, 3] * 6
+
+    again = ["compare", "--config", folder / "config.yaml", "--out", "again"]
+    autoweight(*again, cwd=tmp_path)
+    for method, values in result_of(tmp_path / "again")["methods"].items():
+        assert values["test_accuracy"] == result["methods"][method]["test_accuracy"]
+    assert (tmp_path / "again" / "config.yaml").read_text() == (folder / "config.yaml").read_text()
+
+
+def test_train_with_a_knob_makes_its_own_run_folder(tmp_path):
+    autoweight("train", "digits-noise", "--method", "constant", "--knob", "constant.loss=-4", *SHORT, cwd=tmp_path)
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert "train-digits-noise" in folder.name
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    assert config["knobs"] == {"constant": {"loss": -4}}
+    assert list(result_of(folder)["methods"]) == ["constant"]
+
+
+def test_search_then_train_with_law(tmp_path):
+    shown = autoweight(
+        "search", "digits-noise", "--agent", "actor-critic", "--out", "found", *SHORT_SEARCH, cwd=tmp_path
+    )
+    assert "count" in shown.stdout
+    assert "--strategy found/strategy.safetensors" in shown.stdout
+    result = result_of(tmp_path / "found")
+    assert set(result["search"]) == {"seconds", "episodes", "network_steps", "strategy"}
+    strategy = aw.load(tmp_path / "found" / "strategy.safetensors")
+    assert strategy.info["recipe"] == "digits-noise"
+    words = ["train", "digits-longtail", "--method", "law", "--strategy", "found/strategy.safetensors"]
+    words += ["--network", "small_cnn", "--training.batch-size", 16]
+    autoweight(*words, "--out", "law", *SHORT, cwd=tmp_path)
+    assert list(result_of(tmp_path / "law")["methods"]) == ["law"]
+    live = ["compare", "digits-noise", "--methods", "law", "--strategy", "found/strategy.safetensors", *SHORT]
+    autoweight(*live, "--knob", "law.live=true", "--out", "live", cwd=tmp_path)
+
+
+def wait_for(path: Path, process: subprocess.Popen) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_search_killed_at_any_moment_goes_on_to_the_same_strategy(tmp_path):
+    words = ["search", "digits-noise", *SHORT_SEARCH, "--search.num-episodes", 6]
+    autoweight(*words, "--out", "whole", cwd=tmp_path)
+    process = subprocess.Popen(command(*words, "--out", "killed"), cwd=tmp_path, stderr=subprocess.DEVNULL)
+    wait_for(tmp_path / "killed" / "checkpoint" / "search.previous", process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    refused = autoweight(*words, "--out", "killed", cwd=tmp_path, status=2)
+    assert "add --resume to go on" in refused.stderr
+    autoweight(*words, "--out", "killed", "--resume", cwd=tmp_path)
+    tables = [aw.load(tmp_path / name / "strategy.safetensors").table for name in ("whole", "killed")]
+    assert torch.equal(*tables)
+    metrics = (tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()
+    assert len(metrics) == len((tmp_path / "whole" / "metrics.jsonl").read_text().splitlines())
+
+
+def test_a_killed_training_goes_on_and_another_configuration_is_refused(tmp_path):
+    words = ["compare", "digits-noise", "--methods", "uniform,focal", "--training.epochs", 20]
+    autoweight(*words, "--out", "whole", cwd=tmp_path)
+    process = subprocess.Popen(command(*words, "--out", "killed"), cwd=tmp_path, stderr=subprocess.DEVNULL)
+    wait_for(tmp_path / "killed" / "checkpoint" / "focal-0", process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    other = autoweight(*words, "--seed", 1, "--out", "killed", "--resume", cwd=tmp_path, status=2)
+    assert "another configuration (seed was 0 and is now 1)" in other.stderr
+    autoweight(*words, "--out", "killed", "--resume", cwd=tmp_path)
+    whole, killed = result_of(tmp_path / "whole"), result_of(tmp_path / "killed")
+    for method in ("uniform", "focal"):
+        assert killed["methods"][method]["test_accuracy"] == whole["methods"][method]["test_accuracy"]
+    finished = autoweight(*words, "--out", "killed", cwd=tmp_path, status=2)
+    assert "a finished run" in finished.stderr
+    assert "uniform" in autoweight(*words, "--out", "killed", "--resume", cwd=tmp_path).stdout
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path):
+    words = ["search", "digits-noise", *SHORT_SEARCH, "--search.num-episodes", 500, "--out", "run"]
+    process = subprocess.Popen(command(*words), cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    wait_for(tmp_path / "run" / "checkpoint" / "search.previous", process)
+    process.send_signal(signal.SIGINT)
+    message = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "go on with: autoweight search --config run/config.yaml --out run --resume" in message
+
+
+def test_a_loss_that_blows_up_fails_the_run_with_1(tmp_path):
+    words = ["train", "digits-noise", "--training.learning-rate", "1e30", *SHORT, "--out", "run"]
+    failed = autoweight(*words, cwd=tmp_path, status=1)
+    assert "uniform, seed 0: the loss turned NaN or infinite at step" in failed.stderr
+    assert not (tmp_path / "run" / "result.json").exists()
+    assert (tmp_path / "run" / "config.yaml").exists()
+
+
+def test_list_names_everything(tmp_path):
+    shown = autoweight("list", cwd=tmp_path).stdout
+    for name in [*RECIPES, *METHODS, *NETWORKS, "digits", "focal.gamma=2.0"]:
+        assert name in shown
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["train", "--help"], ["compare", "digits-noise", "--help"]])
+def test_help(tmp_path, words):
+    assert "usage" in autoweight(*words, cwd=tmp_path).stdout
+
+
+def run_here(monkeypatch, capsys, words):
+    """In this process, which spares the start; the entry point is the one that users call."""
+    from autoweight.main import main
+
+    monkeypatch.setattr(sys, "argv", ["autoweight", *map(str, words)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return stop.value.code, capsys.readouterr().err
+
+
+MISTAKES = {
+    "unknown command": (["trian", "digits-noise"], "unknown command 'trian': did you mean 'train'?"),
+    "unknown recipe": (["train", "digit-noise"], "unknown recipe 'digit-noise': did you mean 'digits-noise'?"),
+    "no recipe": (["train", "--method", "focal"], "name a recipe"),
+    "unknown method": (["train", "digits-noise", "--method", "focl"], "unknown method 'focl': did you mean 'focal'?"),
+    "one unknown method of several": (["compare", "digits-noise", "--methods", "uniform,orcale"], "'oracle'"),
+    "method named twice": (["compare", "digits-noise", "--methods", "focal,focal"], "a method is named twice"),
+    "unknown flag": (["train", "digits-noise", "--trainig.epochs", "3"], "--training.epochs"),
+    "unknown network": (["train", "digits-noise", "--network", "mpl"], "unknown network 'mpl': did you mean 'mlp'?"),
+    "unknown data set": (["train", "digits-noise", "--data.dataset", "digit"], "did you mean 'digits'?"),
+    "unknown knob": (["train", "digits-noise", "--knob", "focal.gama=1"], "did you mean 'gamma'?"),
+    "knob of the wrong kind": (["train", "digits-noise", "--knob", "focal.gamma=big"], "takes a value like 2.0"),
+    "knob without a method": (["train", "digits-noise", "--knob", "gamma=1"], "METHOD.NAME=VALUE"),
+    "wrong value": (["train", "digits-noise", "--data.noise", "unifrom"], "uniform_other"),
+    "not a number": (["train", "digits-noise", "--training.epochs", "many"], "--training.epochs"),
+    "noise rate": (["train", "digits-noise", "--data.noise-rate", "1.5"], "from 0 to 1, but is 1.5"),
+    "no validation set": (["train", "digits-noise", "--data.val-size", "0"], "val_size must be at least 1"),
+    "too much data": (["train", "digits-noise", "--data.train-size", "5000"], "do not fit into 1250"),
+    "batch too large": (["train", "digits-noise", "--training.batch-size", "2000"], "larger than the training set"),
+    "too short": (["search", "digits-noise", "--search.warmup-stages", "20"], "longer than its warm-up"),
+    "no seeds": (["compare", "digits-noise", "--seeds", "0"], "num_seeds must be at least 1"),
+    "negative seed": (["compare", "digits-noise", "--seed", "-1"], "seed goes from 0"),
+    "no such device": (["train", "digits-noise", "--device", "cuda:99"], "there is no device 'cuda:99'"),
+    "nonsense device": (["train", "digits-noise", "--device", "gpu"], "there is no device 'gpu'"),
+    "law without strategy": (["train", "digits-noise", "--method", "law"], "law needs a strategy"),
+    "missing strategy": (["train", "digits-noise", "--method", "law", "--strategy", "x"], "no strategy file x"),
+    "missing config": (["train", "--config", "none.yaml"], "cannot read the configuration none.yaml"),
+    "nothing to resume": (["train", "digits-noise", "--out", "nowhere", "--resume"], "holds no run to resume"),
+    "unwritable folder": (["train", "digits-noise", "--out", os.devnull + "/run"], "cannot make the output folder"),
+    "unknown preset": (["search", "digits-noise", "--preset", "papr"], "did you mean 'paper'?"),
+    "unknown agent": (["search", "digits-noise", "--agent", "cma"], "cmaes"),
+    "list takes nothing": (["list", "recipes"], "list takes no arguments"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_get_one_sentence_and_2_and_leave_nothing(tmp_path, monkeypatch, capsys, mistake):
+    words, sentence = MISTAKES[mistake]
+    monkeypatch.chdir(tmp_path)
+    code, message = run_here(monkeypatch, capsys, words)
+    assert code == 2
+    assert sentence in " ".join(message.replace("│", " ").split())
+    assert "Traceback" not in message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path, monkeypatch, capsys):
+    (tmp_path / "thesis.tex").write_text("mine")
+    code, message = run_here(monkeypatch, capsys, ["train", "digits-noise", "--out", tmp_path])
+    assert code == 2
+    assert "not empty and holds no run" in message
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(("content", "sentence"), [(b"\x80\x04N.", "pickle"), (b"12345", "truncated")])
+def test_wrong_strategy_files(tmp_path, monkeypatch, capsys, content, sentence):
+    (tmp_path / "s").write_bytes(content)
+    words = ["train", "digits-noise", "--method", "law", "--strategy", tmp_path / "s", "--out", tmp_path / "run"]
+    code, message = run_here(monkeypatch, capsys, words)
+    assert code == 2
+    assert sentence in message
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_misspelt_key_and_a_configuration_of_another_command(tmp_path, monkeypatch, capsys):
+    autoweight("train", "digits-noise", *SHORT, "--out", "run", cwd=tmp_path)
+    path = tmp_path / "run" / "config.yaml"
+    code, message = run_here(monkeypatch, capsys, ["compare", "--config", path])
+    assert (code, "configures 'train'" in message) == (2, True)
+    path.write_text(path.read_text().replace("noise_rate", "noise_rat"))
+    code, message = run_here(monkeypatch, capsys, ["train", "--config", path])
+    assert (code, "did you mean 'noise_rate'?" in message) == (2, True)
