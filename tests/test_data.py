@@ -126,20 +126,29 @@ def test_loader_gives_inputs_and_labels_of_the_indices():
 
 
 def test_crop_flip_shows_a_window_of_the_padded_image():
-    images = torch.arange(1, 2 * 3 * 6 * 5 + 1, dtype=torch.float32).view(2, 3, 6, 5)
-    changed = crop_flip(images, torch.Generator().manual_seed(0), padding=2)
-    assert changed.shape == images.shape
-    padded = torch.nn.functional.pad(images, (2,) * 4)
-    for image, whole in zip(changed, padded, strict=True):
-        windows = [whole[:, top : top + 6, left : left + 5] for top in range(5) for left in range(5)]
-        assert any(torch.equal(image, window) or torch.equal(image, window.flip(-1)) for window in windows)
-    assert torch.equal(changed, crop_flip(images, torch.Generator().manual_seed(0), padding=2))
+    images = torch.arange(1, 40 * 3 * 6 * 5 + 1, dtype=torch.float32).view(40, 3, 6, 5)
+    row = Loader(Samples.of(images, torch.zeros(40, dtype=torch.long), 1), 40, seed=0).plan(0).row(0)
+    changed = crop_flip(images, row)
+    padded = torch.nn.functional.pad(images, (4,) * 4)
+    for image, whole, top, left, flip in zip(changed, padded, row.top, row.left, row.flip, strict=True):
+        window = whole[:, top : top + 6, left : left + 5]
+        assert torch.equal(image, window.flip(-1) if flip else window)
+    assert row.flip.any()
+    assert not row.flip.all()
+    assert set(row.top.tolist()) == set(row.left.tolist()) == set(range(9))
+
+
+def test_a_plan_row_chosen_on_the_device_is_the_same():
+    plan = Loader(make_blobs(50), 16, seed=0).plan(2)
+    for one, two in zip(plan.row(1), plan.row(torch.tensor(1)), strict=True):
+        assert torch.equal(one, two)
 
 
 def test_augmentation_differs_from_step_to_step_but_not_from_run_to_run():
     images = Samples.of(torch.rand(8, 1, 8, 8), torch.arange(8) % 2, 2)
     one, two = ([b.inputs for b in Loader(images, 8, 0, "crop_flip").batches(0, 2)] for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+    assert not torch.equal(one[0].sum(dim=(0, 1)), one[1].sum(dim=(0, 1)))
 
 
 def test_samples_from_tensors_and_datasets(blobs):

@@ -10,7 +10,7 @@ from autoweight.checkpoint import CheckpointFile
 from autoweight.config import TrainingConfig
 from autoweight.data.loader import Loader
 from autoweight.training.evaluate import accuracy
-from autoweight.training.loop import train
+from autoweight.training.loop import Training, train
 from autoweight.training.schedule import learning_rate_at
 
 from .conftest import make_blobs
@@ -23,9 +23,9 @@ def make_model(seed=0):
     return nn.Sequential(nn.Linear(2, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 3))
 
 
-def run(weigher=None, config=CONFIG, seed=1, model=None, **options):
+def run(weigher=None, config=CONFIG, seed=1, model=None, checkpoint=None, on_stage=lambda report: None):
     model = model or make_model()
-    train(model, make_blobs(), make_blobs(30, seed=9), weigher, config, seed, **options)
+    train([Training(model, make_blobs(), make_blobs(30, seed=9), weigher, seed, on_stage=on_stage)], config, checkpoint)
     return model.state_dict()
 
 
@@ -46,7 +46,7 @@ def test_the_loop_is_plain_sgd():
             for param, gradient, v in zip(by_hand.parameters(), gradients, velocity, strict=True):
                 v.mul_(0.9).add_(gradient)
                 param -= rate * v
-    train(model, blobs, blobs, None, config, seed=4)
+    train([Training(model, blobs, blobs, None, seed=4)], config)
     for one, two in zip(model.parameters(), by_hand.parameters(), strict=True):
         torch.testing.assert_close(one, two)
 
@@ -61,6 +61,15 @@ def test_same_seed_same_bits_other_seed_others():
 def test_all_ones_weights_train_to_the_bits_of_no_weights(weigher, reduction):
     config = TrainingConfig(epochs=10, batch_size=16, num_stages=5, drop_stages=(3,), reduction=reduction)
     assert_same(run(None, config), run(weigher, config))
+
+
+def test_side_by_side_is_the_same_as_one_by_one():
+    models = [make_model(seed) for seed in (0, 1)]
+    data = make_blobs(), make_blobs(30, seed=9)
+    weighers = [aw.Constant(), None]
+    train([Training(m, *data, w, seed=n) for n, (m, w) in enumerate(zip(models, weighers, strict=True))], CONFIG)
+    for seed in (0, 1):
+        assert_same(models[seed].state_dict(), run(weighers[seed], seed=seed, model=make_model(seed)))
 
 
 class KilledError(Exception):

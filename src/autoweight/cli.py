@@ -65,6 +65,8 @@ class CompareArguments(Trained):
     """Names of the methods, separated by commas."""
     seeds: int = 1
     """How many seeds, from --seed on."""
+    side_by_side: int = 1
+    """Trainings that share a GPU at a time."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,17 @@ def _train(words: list[str]) -> None:
 def _compare(words: list[str]) -> None:
     """Several methods, several seeds, one table: compare RECIPE --methods A,B,C --seeds N"""
     base, words = _base_config("compare", words)
-    typed = _parse(CompareArguments, base, words, methods=",".join(base.methods), seeds=base.num_seeds)
+    typed = _parse(
+        CompareArguments,
+        base,
+        words,
+        methods=",".join(base.methods),
+        seeds=base.num_seeds,
+        side_by_side=base.side_by_side,
+    )
     methods = tuple(name.strip() for name in typed.methods.split(","))
-    config = _configured(base, typed, methods=methods, num_seeds=typed.seeds, **_method_settings(base, typed))
-    commands.compare(config, typed.out, typed.resume)
+    changes = {"methods": methods, "num_seeds": typed.seeds, "side_by_side": typed.side_by_side}
+    commands.compare(_configured(base, typed, **changes, **_method_settings(base, typed)), typed.out, typed.resume)
 
 
 def _search(words: list[str]) -> None:

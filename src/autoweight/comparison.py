@@ -1,22 +1,31 @@
 """Train methods over seeds and compare them: what `train` and `compare` do, one method and seed after the other."""
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 import autoweight
 from autoweight.config import RunConfig
 from autoweight.data import Splits, check_training_data, load_splits
-from autoweight.errors import RunError, UserError
+from autoweight.errors import UserError
 from autoweight.methods import TrainingFacts, make_method
 from autoweight.models import make_network
 from autoweight.run_folder import RunFolder
 from autoweight.strategy import Weigher
 from autoweight.training.evaluate import accuracy
-from autoweight.training.loop import StageReport, train
+from autoweight.training.loop import StageReport, Training, train
+
+
+class Job(NamedTuple):
+    """One training of a comparison."""
+
+    method: str
+    seed: int
+
 
 Listener = Callable[[int, int, str], Any]  # stages done over all trainings, stages in all, what is being done
 
@@ -24,7 +33,7 @@ Listener = Callable[[int, int, str], Any]  # stages done over all trainings, sta
 def check(config: RunConfig) -> None:
     """Raise `UserError` for anything in the configuration that could not run, before a folder is made."""
     check_device(config.device)
-    splits = load_splits(config.data, config.seed, final=True)
+    splits = _load(config, config.seed)
     check_training_data(splits.train, splits.val, config.training.batch_size)
     make_network(config.network, tuple(splits.train.inputs.shape[1:]), splits.train.num_classes)
     for method in config.methods:
@@ -41,20 +50,20 @@ def check_device(device: str) -> None:
 
 def compare(config: RunConfig, folder: RunFolder, listen: Listener) -> dict[str, Any]:
     """Train every method on every seed, going on from what the folder holds; returns the `methods` part of a result."""
-    num_stages = config.training.num_stages
-    trainings = [(seed, method) for seed in config.seeds for method in config.methods]
-    for position, (seed, method) in enumerate(trainings):
-        if folder.find(event="trained", method=method, seed=seed):
+    jobs = [Job(method, seed) for seed in config.seeds for method in config.methods]
+    total = len(jobs) * config.training.num_stages
+    for first in range(0, len(jobs), config.side_by_side):
+        group = jobs[first : first + config.side_by_side]
+        if all(folder.find(event="trained", method=job.method, seed=job.seed) for job in group):
             continue
 
-        def report(stage: StageReport, position: int = position, method: str = method, seed: int = seed) -> None:
-            folder.log({"event": "stage", "method": method, "seed": seed, **vars(stage)})
-            done = position * num_stages + stage.stage + 1
-            listen(done, len(trainings) * num_stages, f"training {method}, seed {seed}")
+        def report(job: Job, stage: StageReport, first: int = first, group: list[Job] = group) -> None:
+            folder.log({"event": "stage", **job._asdict(), **vars(stage)})
+            done = first * config.training.num_stages + (stage.stage + 1) * len(group)
+            listen(done, total, f"training {', '.join(f'{job.method} {job.seed}' for job in group)}")
 
-        folder.log(
-            {"event": "trained", "method": method, "seed": seed, **_train_one(config, method, seed, folder, report)}
-        )
+        for job, outcome in zip(group, _train(config, group, folder, report), strict=True):
+            folder.log({"event": "trained", **job._asdict(), **outcome})
     results: dict[str, Any] = {}
     for method in config.methods:
         lines = [folder.find(event="trained", method=method, seed=seed) or {} for seed in config.seeds]
@@ -88,29 +97,39 @@ def recovered_fractions(methods: dict[str, Any]) -> dict[str, float]:
     return {name: (mean - means["uniform"]) / gap for name, mean in means.items()} if gap else {}
 
 
-def _train_one(
-    config: RunConfig, method: str, seed: int, folder: RunFolder, report: Callable[[StageReport], None]
-) -> dict[str, float]:
-    splits = Splits(*(part.to(config.device) for part in load_splits(config.data, seed, final=True)))
+def _train(
+    config: RunConfig, jobs: Sequence[Job], folder: RunFolder, report: Callable[[Job, StageReport], None]
+) -> list[dict[str, float]]:
+    """Train the jobs side by side and test each."""
+    parts = {job.seed: Splits(*(part.to(config.device) for part in _load(config, job.seed))) for job in jobs}
     with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        shape = tuple(splits.train.inputs.shape[1:])
-        model = make_network(config.network, shape, splits.train.num_classes).to(config.device)
-        try:
-            seconds = train(
-                model,
-                splits.train,
-                splits.val,
-                _make_weigher(config, method, splits),
-                config.training,
-                seed,
-                augmentation=config.data.augmentation,
-                checkpoint=folder.checkpoint(f"{method}-{seed}"),
-                on_stage=report,
-            )
-        except RunError as error:
-            raise RunError(f"{method}, seed {seed}: {error}") from error
-    return {"test_accuracy": accuracy(model, splits.test), "train_seconds": seconds}
+        trainings = [_training(config, job, parts[job.seed], report) for job in jobs]
+        checkpoint = folder.checkpoint("+".join(f"{job.method}-{job.seed}" for job in jobs))
+        seconds = train(trainings, config.training, checkpoint)
+    precision = config.training.precision
+    return [
+        {"test_accuracy": accuracy(one.model, parts[one.seed].test, precision), "train_seconds": seconds}
+        for one in trainings
+    ]
+
+
+def _training(config: RunConfig, job: Job, splits: Splits, report: Callable[[Job, StageReport], None]) -> Training:
+    torch.manual_seed(job.seed)
+    model = make_network(config.network, tuple(splits.train.inputs.shape[1:]), splits.train.num_classes)
+    return Training(
+        model.to(config.device),
+        splits.train,
+        splits.val,
+        _make_weigher(config, job.method, splits),
+        job.seed,
+        config.data.augmentation,
+        on_stage=partial(report, job),
+        name=f"{job.method}, seed {job.seed}",
+    )
+
+
+def _load(config: RunConfig, seed: int) -> Splits:
+    return load_splits(config.data, seed, final=True)
 
 
 def _make_weigher(config: RunConfig, method: str, splits: Splits) -> Weigher:

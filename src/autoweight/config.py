@@ -14,6 +14,7 @@ Reduction = Literal["mean", "normalised"]
 Augmentation = Literal["none", "crop_flip"]
 Noise = Literal["none", "uniform", "uniform_other", "asymmetric"]
 Imbalance = Literal["none", "step", "longtail"]
+Precision = Literal["float32", "bfloat16"]
 Schedule = Literal["stages", "cosine"]
 AgentName = Literal["actor-critic", "cmaes", "constant"]
 Reward = Literal["difference", "plain"]
@@ -84,6 +85,10 @@ class TrainingConfig(_Strict):
     """stages divides the learning rate by 10 at drop_stages; cosine lets it fall to 0 along half a cosine."""
     drop_stages: tuple[int, ...] = (10, 13, 16)
     """Stages, counted from 0, at whose start the learning rate is divided by 10."""
+    precision: Precision = "float32"
+    """Arithmetic on a GPU; bfloat16 keeps the parameters in float32. CPUs always use float32."""
+    compile: bool = False
+    """Compile networks on a GPU: a minute at the start, faster steps."""
     reduction: Reduction = "mean"
     """mean is the paper's mean of weight x loss; normalised divides by the weights' sum instead of the batch size."""
 
@@ -215,8 +220,11 @@ class RunConfig(_Strict):
     """How many seeds, from the first on."""
     device: str = "cpu"
     """Where to compute, such as cpu or cuda."""
+    side_by_side: int = 1
+    """Trainings that share a GPU at a time."""
 
     def __post_init__(self) -> None:
+        require(self.side_by_side > 0, f"side_by_side must be at least 1, but is {self.side_by_side}.")
         require(len(self.methods) > 0, "name at least one method.")
         require(len(set(self.methods)) == len(self.methods), "a method is named twice.")
         require(self.num_seeds > 0, f"num_seeds must be at least 1, but is {self.num_seeds}.")

@@ -1,4 +1,4 @@
-"""Device-resident loading: the whole set stays on the device; a batch is a row of indices."""
+"""Device-resident loading: the whole set stays on the device; a batch is a row of an epoch's plan."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -9,6 +9,8 @@ from torch import Tensor
 from autoweight.config import Augmentation
 from autoweight.data.dataset import Samples
 
+_PADDING = 4
+
 
 class Batch(NamedTuple):
     """One training batch; `indices` are positions in the training set."""
@@ -16,6 +18,22 @@ class Batch(NamedTuple):
     inputs: Tensor
     labels: Tensor
     indices: Tensor
+
+
+class EpochPlan(NamedTuple):
+    """All that is random about an epoch's batches, `[steps, batch]` each; drawn on the CPU for any device."""
+
+    indices: Tensor
+    top: Tensor
+    """Where an augmented image's window begins in the padded one."""
+    left: Tensor
+    flip: Tensor
+
+    def row(self, step: int | Tensor) -> "EpochPlan":
+        """One step's row; a tensor chooses on the device, without the host knowing."""
+        if isinstance(step, int):
+            return EpochPlan(*(part[step] for part in self))
+        return EpochPlan(*(part.index_select(0, step.view(1)).squeeze(0) for part in self))
 
 
 def mix(*numbers: int) -> int:
@@ -41,39 +59,39 @@ class Loader:
         self.augmentation = augmentation
         self.steps_per_epoch = len(samples) // batch_size
 
-    def epoch_indices(self, epoch: int) -> Tensor:
-        """The batches of an epoch as rows of indices, `[steps_per_epoch, batch_size]`."""
+    def plan(self, epoch: int) -> EpochPlan:
+        """An epoch's plan, on the set's device."""
         generator = torch.Generator().manual_seed(mix(self.seed, epoch))
-        order = torch.randperm(len(self.samples), generator=generator)
-        used = order[: self.steps_per_epoch * self.batch_size]
-        return used.view(self.steps_per_epoch, self.batch_size).to(self.samples.labels.device)
+        shape = (self.steps_per_epoch, self.batch_size)
+        indices = torch.randperm(len(self.samples), generator=generator)[: shape[0] * shape[1]].view(shape)
+        top, left = torch.randint(2 * _PADDING + 1, (2, *shape), generator=generator)
+        flip = torch.rand(shape, generator=generator) < 0.5
+        return EpochPlan(*(part.to(self.samples.labels.device) for part in (indices, top, left, flip)))
 
     def batches(self, start: int, stop: int) -> Iterator[Batch]:
         """The batches of steps `start` to `stop - 1`, counted over the whole training."""
-        rows, rows_epoch = None, -1
+        plan, plan_epoch = None, -1
         for step in range(start, stop):
             epoch, row = divmod(step, self.steps_per_epoch)
-            if rows is None or epoch != rows_epoch:
-                rows, rows_epoch = self.epoch_indices(epoch), epoch
-            yield self._batch(rows[row], step)
+            if plan is None or epoch != plan_epoch:
+                plan, plan_epoch = self.plan(epoch), epoch
+            yield self.batch(plan.row(row))
 
-    def _batch(self, indices: Tensor, step: int) -> Batch:
-        inputs = self.samples.inputs[indices]
+    def batch(self, row: EpochPlan) -> Batch:
+        """The batch that a row of a plan describes."""
+        inputs = self.samples.inputs[row.indices]
         if self.augmentation == "crop_flip":
-            inputs = crop_flip(inputs, torch.Generator(inputs.device).manual_seed(mix(self.seed, step, 1)))
-        return Batch(inputs, self.samples.labels[indices], indices)
+            inputs = crop_flip(inputs, row)
+        return Batch(inputs, self.samples.labels[row.indices], row.indices)
 
 
-def crop_flip(images: Tensor, generator: torch.Generator, padding: int = 4) -> Tensor:
-    """Shift each image `[batch, channels, height, width]` by up to `padding` pixels over zeros; flip half of them."""
-    batch, _, height, width = images.shape
-    device = images.device
-    padded = torch.nn.functional.pad(images, (padding,) * 4)
-    top = torch.randint(2 * padding + 1, (batch, 1), generator=generator, device=device)
-    left = torch.randint(2 * padding + 1, (batch, 1), generator=generator, device=device)
-    flip = torch.rand((batch, 1), generator=generator, device=device) < 0.5
-    rows = top + torch.arange(height, device=device)
-    columns = torch.arange(width, device=device)
-    columns = left + torch.where(flip, columns.flip(0), columns)
-    picked = padded[torch.arange(batch, device=device)[:, None, None], :, rows[:, :, None], columns[:, None, :]]
-    return picked.permute(0, 3, 1, 2).contiguous()
+def crop_flip(images: Tensor, row: EpochPlan) -> Tensor:
+    """Shift each image `[batch, channels, height, width]` by up to 4 pixels over zeros; flip half of them."""
+    height, width = images.shape[2:]
+    padded = torch.nn.functional.pad(images, (_PADDING,) * 4)
+    rows = row.top[:, None] + torch.arange(height, device=images.device)
+    columns = torch.arange(width, device=images.device)
+    columns = row.left[:, None] + torch.where(row.flip[:, None], columns.flip(0), columns)
+    image = torch.arange(len(images), device=images.device)
+    picked = padded[image[:, None, None], :, rows[:, :, None], columns[:, None, :]]
+    return picked.permute(0, 3, 1, 2)  # in memory channels come last, as GPUs like it

@@ -27,7 +27,7 @@ class ClassBalanced(Weigher):
         self.class_weights = (inverse / inverse.mean()).float()
 
     def weigh(
-        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float, indices: Tensor | None = None
+        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """The weight of each sample's class."""
         if self.class_weights.device != losses.device:

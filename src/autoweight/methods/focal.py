@@ -25,7 +25,7 @@ class Focal(Weigher):
 
     @torch.no_grad()
     def weigh(
-        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float, indices: Tensor | None = None
+        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """Near 0 where the network is sure of the label, near 1 where it is sure of another."""
         likelihood = logits.softmax(dim=-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)

@@ -20,7 +20,7 @@ class Oracle(Weigher):
         self.clean = clean.bool()
 
     def weigh(
-        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float, indices: Tensor | None = None
+        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """1 for samples whose label is true, 0 for the others."""
         if indices is None:

@@ -38,12 +38,21 @@ class SelfPaced(Weigher):
 
     @torch.no_grad()
     def weigh(
-        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float, indices: Tensor | None = None
+        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """The regulariser's closed-form weights at the age that `progress` has brought."""
         share = self.start + (self.end - self.start) * progress
-        age = losses.float().quantile(share)
+        age = quantile(losses.float(), share)
         return self_paced_weights(losses.float(), age, self.regulariser, self.lower).to(losses.dtype)
+
+
+def quantile(values: Tensor, share: float | Tensor) -> Tensor:
+    """The value below which a share of `values` lies, linear between neighbours; `share` may live on the device."""
+    ordered = values.sort().values
+    place = torch.as_tensor(share, device=values.device, dtype=torch.float32) * (len(values) - 1)
+    left = place.long()
+    neighbours = ordered[torch.stack([left, (left + 1).clamp(max=len(values) - 1)])]
+    return neighbours[0] + (neighbours[1] - neighbours[0]) * (place - left)
 
 
 def self_paced_weights(losses: Tensor, age: Tensor, regulariser: Regulariser, lower: float = 0.5) -> Tensor:

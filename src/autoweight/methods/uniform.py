@@ -15,7 +15,7 @@ class Uniform(Weigher):
     """Weights of 1."""
 
     def weigh(
-        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float, indices: Tensor | None = None
+        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """All ones."""
         return torch.ones_like(losses, requires_grad=False)

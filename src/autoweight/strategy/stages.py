@@ -2,6 +2,8 @@
 
 from math import ceil
 
+from torch import Tensor
+
 from autoweight.errors import require
 
 
@@ -10,6 +12,11 @@ def stage_at(progress: float, num_stages: int) -> int:
     require(0 <= progress <= 1, f"progress is the fraction of the training done, from 0 to 1, but was {progress}.")
     # The tiny nudge undoes rounding: step / total_steps * num_stages can land just below a whole number.
     return min(int(progress * num_stages * (1 + 1e-12)), num_stages - 1)
+
+
+def stage_of(progress: Tensor, num_stages: int) -> Tensor:
+    """`stage_at` for a progress that only the device knows."""
+    return (progress.double() * (num_stages * (1 + 1e-12))).long().clamp(0, num_stages - 1)
 
 
 def stage_starts(total_steps: int, num_stages: int) -> list[int]:

@@ -12,7 +12,7 @@ from autoweight.strategy import files
 from autoweight.strategy.actor import Actor
 from autoweight.strategy.features import batch_features, check_features, label_values
 from autoweight.strategy.live import LiveActor
-from autoweight.strategy.stages import stage_at
+from autoweight.strategy.stages import stage_at, stage_of
 from autoweight.strategy.weigher import Weigher
 from autoweight.strategy.weighting import weigh
 
@@ -48,7 +48,8 @@ class Strategy(Weigher):
         )
         require(bool(table.isfinite().all()), "a strategy's parameters must be finite.")
         require(0 <= warmup_stages <= len(table), f"warmup_stages goes from 0 to {len(table)}, but is {warmup_stages}.")
-        self.table = table.detach().float()
+        self.table = table.detach().float().clone()
+        self.table[:warmup_stages] = 0  # weights of exactly 1
         self.features = features
         self.warmup_stages = warmup_stages
         self.label_feature = label_feature
@@ -66,17 +67,13 @@ class Strategy(Weigher):
         return len(self.table)
 
     def weigh(
-        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float, indices: Tensor | None = None
+        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """Equation 3 with the parameters of the stage that `progress` lies in."""
-        stage = stage_at(progress, self.num_stages)
-        if self._live is not None:
-            self._live.observe_loss(stage, losses)
-        if stage < self.warmup_stages:
-            return torch.ones_like(losses, requires_grad=False)
+        params = self._params_at(progress, losses)
         with torch.no_grad():
             features = batch_features(losses, logits, labels, self.features, self._values_on(losses.device))
-            return weigh(features, self._params_at(stage, losses.device)).to(losses.dtype)
+            return weigh(features, params).to(losses.dtype)
 
     def with_class_counts(self, class_counts: Tensor) -> "Strategy":
         """The same strategy for a training set with these class counts, `[classes]`."""
@@ -91,6 +88,7 @@ class Strategy(Weigher):
         copy = self._copy()
         copy._label_values = self._label_values
         copy._live = LiveActor(self.actor)  # type: ignore[arg-type]
+        copy.capturable = False
         return copy
 
     def observe_accuracy(self, accuracy: float) -> None:
@@ -160,12 +158,16 @@ class Strategy(Weigher):
             self.info,
         )
 
-    def _params_at(self, stage: int, device: torch.device) -> Tensor:
-        if self._live is not None:
-            return self._live.params_at(stage).to(device)
-        if self.table.device != device:
-            self.table = self.table.to(device)  # moved once, so that later steps copy nothing
-        return self.table[stage]
+    def _params_at(self, progress: float | Tensor, losses: Tensor) -> Tensor:
+        if self.table.device != losses.device:
+            self.table = self.table.to(losses.device)  # moved once, so that later steps copy nothing
+        if isinstance(progress, Tensor):
+            return self.table.index_select(0, stage_of(progress, self.num_stages).view(1)).squeeze(0)
+        stage = stage_at(progress, self.num_stages)
+        if self._live is None:
+            return self.table[stage]
+        self._live.observe_loss(stage, losses)
+        return self.table[stage] if stage < self.warmup_stages else self._live.params_at(stage).to(losses.device)
 
     def _values_on(self, device: torch.device) -> Tensor | None:
         if "label" not in self.features:

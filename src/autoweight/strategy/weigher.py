@@ -12,19 +12,23 @@ from autoweight.config import Reduction
 class Weigher(ABC):
     """Gives every sample of a batch a weight of at least 0; weights of 1 change nothing."""
 
+    capturable = True
+    """Whether `weigh` can be captured in a CUDA graph: its host code decides nothing by the data or the progress."""
+
     @abstractmethod
     def weigh(
         self,
         losses: Tensor,
         logits: Tensor,
         labels: Tensor,
-        progress: float,
+        progress: float | Tensor,
         indices: Tensor | None = None,
     ) -> Tensor:
         """Weights `[batch]`, without gradient.
 
-        `progress` is the fraction of the training done, in [0, 1). `indices` are the samples' positions in the
-        training set, for weighers that know or remember single samples.
+        `progress` is the fraction of the training done, in [0, 1); a tensor where the step is captured in a CUDA
+        graph, so that the host does not know it. `indices` are the samples' positions in the training set, for
+        weighers that know or remember single samples.
         """
 
     def observe_accuracy(self, accuracy: float) -> None:  # noqa: B027 - most weighers have no use for it

@@ -1,23 +1,23 @@
-"""Train one network from start to end, stage by stage, so that a kill costs at most the running stage."""
+"""Train networks from start to end, stage by stage, so that a kill costs at most the running stage."""
 
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from autoweight.checkpoint import CheckpointFile
 from autoweight.config import Augmentation, TrainingConfig
 from autoweight.data import Samples, check_training_data
-from autoweight.data.loader import Loader, mix
+from autoweight.data.loader import Loader
 from autoweight.errors import RunError
 from autoweight.strategy import Weigher
 from autoweight.strategy.stages import stage_starts
+from autoweight.training.captured import CapturedSteps
 from autoweight.training.evaluate import accuracy
-from autoweight.training.schedule import learning_rate_at
-from autoweight.training.step import make_optimizer, set_learning_rate, train_step
+from autoweight.training.steps import PlainSteps, Slot, Steps
 
 
 @dataclass(frozen=True)
@@ -28,90 +28,84 @@ class StageReport:
     train_loss: float
     val_accuracy: float
     seconds: float
-    """Time spent on training so far, over all sittings."""
+    """Time spent on training so far, over all sittings; trainings side by side share it evenly."""
 
 
-def train(
-    model: nn.Module,
-    train_data: Samples,
-    val_data: Samples,
-    weigher: Weigher | None,
-    config: TrainingConfig,
-    seed: int,
-    *,
-    augmentation: Augmentation = "none",
-    checkpoint: CheckpointFile | None = None,
-    on_stage: Callable[[StageReport], Any] = lambda report: None,
-) -> float:
-    """Train `model` in place; with a `checkpoint`, go on from where it stands. Returns the seconds spent training.
+@dataclass
+class Training:
+    """One network's training: what to train on what, and where to report and save."""
 
-    `weigher` None trains without weights. The batches, and what is random inside the network, depend on the seed and
-    the step alone, so that a training that was killed and goes on ends with the same parameters.
+    model: nn.Module
+    train_data: Samples
+    val_data: Samples
+    weigher: Weigher | None
+    seed: int
+    augmentation: Augmentation = "none"
+    on_stage: Callable[[StageReport], Any] = lambda report: None
+    name: str = "training"
+
+
+def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: CheckpointFile | None = None) -> float:
+    """Train the networks in place, side by side; with a checkpoint, go on from there. Returns each one's seconds.
+
+    A training without a weigher is not weighted at all. The batches, and what is random inside a network, depend on
+    its seed and the step alone, so that a training that was killed and goes on ends with the same parameters. The
+    networks need the same number of steps.
     """
-    check_training_data(train_data, val_data, config.batch_size)
-    loader = Loader(train_data, config.batch_size, seed, augmentation)
-    total_steps = loader.steps_per_epoch * config.epochs
+    slots = [_make_slot(training, config) for training in trainings]
+    total_steps = slots[0].loader.steps_per_epoch * config.epochs
     starts = stage_starts(total_steps, config.num_stages)
-    optimizer = make_optimizer(model, config.learning_rate, config.momentum, config.weight_decay)
-    first_stage, seconds = _restore(checkpoint, model, optimizer, weigher)
-    model.train()
+    first_stage, seconds = _restore(checkpoint, slots)
+    steps = _make_steps(slots, config, total_steps)
     for stage in range(first_stage, config.num_stages):
         began = time.perf_counter()
-        loss_sum = torch.zeros((), device=train_data.labels.device)
-        first_bad_step = torch.full_like(loss_sum, -1, dtype=torch.long)
-        steps = range(starts[stage], starts[stage + 1])
-        for step, batch in zip(steps, loader.batches(steps.start, steps.stop), strict=True):
-            torch.manual_seed(mix(seed, step, 2))  # dropout masks and the like
-            progress = step / total_steps
-            set_learning_rate(optimizer, learning_rate_at(config, progress))
-            loss = train_step(model, optimizer, batch, weigher, progress, config.reduction)
-            loss_sum += loss
-            first_bad_step = _note_bad_step(first_bad_step, loss, step)
-        _stop_if_bad(int(first_bad_step))
-        seconds += time.perf_counter() - began
-        val_accuracy = accuracy(model, val_data)
-        if weigher is not None:
-            weigher.observe_accuracy(val_accuracy)
-        on_stage(StageReport(stage, float(loss_sum) / len(steps), val_accuracy, seconds))
+        losses, first_bad_steps = steps.run(starts[stage], starts[stage + 1])
+        for training, bad in zip(trainings, first_bad_steps.tolist(), strict=True):
+            _stop_if_bad(training, bad)
+        seconds += (time.perf_counter() - began) / len(trainings)
+        for training, loss in zip(trainings, losses.tolist(), strict=True):
+            val_accuracy = accuracy(training.model, training.val_data, config.precision)
+            if training.weigher is not None:
+                training.weigher.observe_accuracy(val_accuracy)
+            training.on_stage(StageReport(stage, loss, val_accuracy, seconds))
         if checkpoint is not None:
-            checkpoint.save(_state(stage + 1, seconds, model, optimizer, weigher))
+            state = {"stage": stage + 1, "seconds": seconds, "slots": [slot.state_dict() for slot in slots]}
+            checkpoint.save(state)
     return seconds
 
 
-def _note_bad_step(first_bad_step: Tensor, loss: Tensor, step: int) -> Tensor:
-    """Remember on the device the first step whose loss is not finite: looking at every step would stall a GPU."""
-    newly_bad = ~loss.isfinite() & (first_bad_step < 0)
-    return torch.where(newly_bad, torch.full_like(first_bad_step, step), first_bad_step)
+def _make_slot(training: Training, config: TrainingConfig) -> Slot:
+    check_training_data(training.train_data, training.val_data, config.batch_size)
+    loader = Loader(training.train_data, config.batch_size, training.seed, training.augmentation)
+    return Slot(training.model, loader, training.weigher, config)
 
 
-def _stop_if_bad(first_bad_step: int) -> None:
+def _make_steps(slots: Sequence[Slot], config: TrainingConfig, total_steps: int) -> Steps:
+    """Captured steps on a GPU where weighers and networks allow it, else plain ones."""
+    if not slots[0].loader.samples.labels.is_cuda:
+        return PlainSteps(slots, config, total_steps)
+    if not all(slot.weigher is None or slot.weigher.capturable for slot in slots):
+        return PlainSteps(slots, config, total_steps)
+    try:
+        return CapturedSteps(slots, config, total_steps)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0][:200]
+        warnings.warn(f"the training cannot be captured in a CUDA graph, so it runs plainly: {reason}", stacklevel=3)
+        return PlainSteps(slots, config, total_steps)
+
+
+def _stop_if_bad(training: Training, first_bad_step: int) -> None:
     if first_bad_step >= 0:
         raise RunError(
-            f"the loss turned NaN or infinite at step {first_bad_step}: lower the learning rate, or look at the data. "
-            "What was saved before is kept."
+            f"{training.name}: the loss turned NaN or infinite at step {first_bad_step}: lower the learning rate, or "
+            "look at the data. What was saved before is kept."
         )
 
 
-def _state(
-    stage: int, seconds: float, model: nn.Module, optimizer: torch.optim.Optimizer, weigher: Weigher | None
-) -> dict[str, Any]:
-    return {
-        "stage": stage,
-        "seconds": seconds,
-        "model": model.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "weigher": {} if weigher is None else weigher.state_dict(),
-    }
-
-
-def _restore(
-    checkpoint: CheckpointFile | None, model: nn.Module, optimizer: torch.optim.Optimizer, weigher: Weigher | None
-) -> tuple[int, float]:
+def _restore(checkpoint: CheckpointFile | None, slots: Sequence[Slot]) -> tuple[int, float]:
     state = checkpoint.load() if checkpoint is not None else None
     if state is None:
         return 0, 0.0
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    if weigher is not None:
-        weigher.load_state_dict(state["weigher"])
+    for slot, slot_state in zip(slots, state["slots"], strict=True):
+        slot.load_state_dict(slot_state)
     return state["stage"], state["seconds"]

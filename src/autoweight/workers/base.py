@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from autoweight.config import Augmentation, Feature, LabelFeature, TrainingConfig
 from autoweight.data.dataset import Samples
 from autoweight.data.loader import Batch, Loader, mix
-from autoweight.strategy.features import label_values
+from autoweight.strategy import Weigher
+from autoweight.strategy.features import batch_features, label_values
 from autoweight.strategy.stages import stage_starts
+from autoweight.strategy.weighting import weigh
 from autoweight.training.schedule import learning_rate_at
 
 
@@ -28,6 +30,25 @@ class Problem:
     label_feature: LabelFeature = "log_frequency"
     augmentation: Augmentation = "none"
     device: str = "cpu"
+
+
+class ParamsWeigher(Weigher):
+    """Weighs by one stage's parameters, whatever they are: those of a search may blow up."""
+
+    def __init__(self, features: tuple[Feature, ...], label_values: Tensor, params: Tensor) -> None:
+        self.features, self.label_values, self.params = features, label_values, params
+
+    @torch.no_grad()
+    def weigh(
+        self,
+        losses: Tensor,
+        logits: Tensor,
+        labels: Tensor,
+        progress: float | Tensor,
+        indices: Tensor | None = None,
+    ) -> Tensor:
+        """Equation 3."""
+        return weigh(batch_features(losses, logits, labels, self.features, self.label_values), self.params)
 
 
 class StageOutcome(NamedTuple):
@@ -65,14 +86,15 @@ class Workers(ABC):
         self.label_values = values.to(problem.device)
         self.train = problem.train.to(problem.device)
         self.val = problem.val.to(problem.device)
+        size = training.batch_size
+        self.loaders = [Loader(self.train, size, group, problem.augmentation) for group in range(num_starts)]
 
     def begin(self, seed: int) -> None:
         """Start an episode everywhere: fresh networks and batch orders that depend on `seed` alone."""
-        seeds = [mix(seed, group) for group in range(self.num_starts)]
-        size = self.problem.training.batch_size
-        self.loaders = [Loader(self.train, size, seed, self.problem.augmentation) for seed in seeds]
+        for group, loader in enumerate(self.loaders):
+            loader.seed = mix(seed, group)
         self.group_of_slot = torch.arange(self.num_starts)
-        self._start_networks([self._fresh_model(seed) for seed in seeds])
+        self._start_networks([self._fresh_model(loader.seed) for loader in self.loaders])
 
     def run_stage(self, stage: int, strategy_params: Tensor) -> StageOutcome:
         """Train all networks through a stage, worker n weighted by `strategy_params[n]`, and look at the result."""

@@ -11,7 +11,6 @@ from autoweight.data.loader import Batch
 from autoweight.strategy.features import batch_features
 from autoweight.strategy.weigher import weighted_mean
 from autoweight.strategy.weighting import weigh
-from autoweight.training.step import set_learning_rate
 from autoweight.workers.base import Workers
 
 Tensors = dict[str, Tensor]
@@ -49,7 +48,8 @@ class StackedWorkers(Workers):
         weighted, plain = step(self.params, self.buffers, inputs, labels, params)
         self.optimizer.zero_grad(set_to_none=True)
         weighted.sum().backward()
-        set_learning_rate(self.optimizer, learning_rate)
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
         self.optimizer.step()
         return plain.detach()
 

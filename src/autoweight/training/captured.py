@@ -1,0 +1,134 @@
+"""Steps captured in one CUDA graph: every network on a forked stream of its own, and nothing left to the host.
+
+The step counter, the learning rate, the progress and the choice of the batch all live on the device, so that a step
+is one replay. The networks are used as they are.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from autoweight.config import TrainingConfig
+from autoweight.training.schedule import learning_rate_at
+from autoweight.training.steps import Slot, Steps, StepsOutcome, note_bad_step
+
+_WARMUP_RUNS = 3  # for autotuning and lazy initialisation, which a capture does not allow
+
+
+class CapturedSteps(Steps):
+    """All slots' steps as one graph. Slots that share a loader see the same batch."""
+
+    def __init__(self, slots: Sequence[Slot], config: TrainingConfig, total_steps: int) -> None:
+        super().__init__(slots, config, total_steps)
+        self.loaders = list({id(slot.loader): slot.loader for slot in slots}.values())
+        device = self.loaders[0].samples.labels.device
+        rates = [learning_rate_at(config, step / total_steps) for step in range(total_steps)]
+        self.rates = torch.tensor(rates, device=device)
+        self.learning_rate = torch.zeros((), device=device)
+        self.step = torch.zeros((), dtype=torch.long, device=device)
+        self.losses = torch.zeros(len(slots), device=device)
+        self.first_bad_steps = torch.zeros(len(slots), dtype=torch.long, device=device)
+        self.plans = [loader.plan(0) for loader in self.loaders]
+        for slot in slots:
+            slot.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            slot.set_learning_rate(self.learning_rate)
+        with kept(state for slot in slots for state in states_of(slot)):
+            self.graph = capture(self._all_steps)
+
+    def run(self, start: int, stop: int) -> StepsOutcome:
+        """Steps `start` to `stop - 1` of every slot."""
+        self.step.fill_(start)
+        self.losses.zero_()
+        self.first_bad_steps.fill_(-1)
+        epoch_steps = self.loaders[0].steps_per_epoch
+        for step in range(start, stop):
+            if step == start or step % epoch_steps == 0:
+                self._load_plans(step // epoch_steps)
+            self.graph.replay()
+        return StepsOutcome(self.losses / (stop - start), self.first_bad_steps.clone())
+
+    def _load_plans(self, epoch: int) -> None:
+        """Put an epoch's plans where the graph reads them."""
+        for plan, loader in zip(self.plans, self.loaders, strict=True):
+            for place, part in zip(plan, loader.plan(epoch), strict=True):
+                place.copy_(part, non_blocking=True)
+
+    def _all_steps(self) -> None:
+        """One step of every slot, forked from and joined to the current stream."""
+        self.learning_rate.copy_(self.rates.index_select(0, self.step.view(1)).squeeze(0))
+        progress = self.step.double() / self.total_steps
+        row = self.step % self.loaders[0].steps_per_epoch
+        batches = {
+            id(loader): loader.batch(plan.row(row)) for loader, plan in zip(self.loaders, self.plans, strict=True)
+        }
+
+        def step_slot(position: int) -> None:
+            slot = self.slots[position]
+            slot.model.train()
+            loss = slot.step(batches[id(slot.loader)], progress)
+            self.losses[position] += loss
+            bad = self.first_bad_steps[position]
+            bad.copy_(note_bad_step(bad, loss, self.step))
+
+        fork(step_slot, len(self.slots))
+        self.step += 1
+
+
+def capture(work: Callable[[], None]) -> torch.cuda.CUDAGraph:
+    """A graph of what `work` does, after it was done a few times for real.
+
+    Algorithms are chosen by speed among those whose result is the same every time: networks that start alike and see
+    the same must stay alike to the bit.
+    """
+    with torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=True, allow_tf32=False):
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(_WARMUP_RUNS):
+                work()
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()  # what the runs took, the graph needs in its own pool
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            work()
+    return graph
+
+
+def fork(work: Callable[[int], None], count: int) -> None:
+    """`work(0)` to `work(count - 1)`, each on a stream of its own between two points of the current stream."""
+    current = torch.cuda.current_stream()
+    streams = [torch.cuda.Stream() for _ in range(count)]
+    for position, stream in enumerate(streams):
+        stream.wait_stream(current)
+        with torch.cuda.stream(stream):
+            work(position)
+    for stream in streams:
+        current.wait_stream(stream)
+
+
+def states_of(slot: Slot) -> Iterator[Tensor]:
+    """Parameters, buffers and momenta of a slot; momenta that do not exist yet are made, as zeros."""
+    for parameter in slot.model.parameters():
+        state = slot.optimizer.state[parameter]
+        if state.get("momentum_buffer") is None:
+            state["momentum_buffer"] = torch.zeros_like(parameter)
+        yield parameter.detach()
+        yield state["momentum_buffer"]
+    yield from slot.model.buffers()
+
+
+@contextmanager
+def kept(tensors: Iterator[Tensor]) -> Iterator[None]:
+    """Put the tensors' values back at the end."""
+    places = list(tensors)
+    values = [place.clone() for place in places]
+    yield
+    for place, value in zip(places, values, strict=True):
+        place.copy_(value)
+
+
+def has_dropout(model: nn.Module) -> bool:
+    """Whether a network draws random numbers of its own, which captured networks could not draw alike."""
+    return any(isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0 for module in model.modules())

@@ -1,0 +1,126 @@
+"""Training steps of one or several networks, and the plain way to run them: one network after the other."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from autoweight.config import Precision, TrainingConfig
+from autoweight.data.loader import Batch, Loader, mix
+from autoweight.strategy import Weigher, weighted_mean
+from autoweight.training.schedule import learning_rate_at
+
+
+class Slot:
+    """A network with its optimiser, its batches and its weigher."""
+
+    def __init__(self, model: nn.Module, loader: Loader, weigher: Weigher | None, config: TrainingConfig) -> None:
+        self.model, self.loader, self.weigher, self.config = model, loader, weigher, config
+        self.optimizer = torch.optim.SGD(
+            model.parameters(),
+            config.learning_rate,
+            config.momentum,
+            weight_decay=config.weight_decay,
+            fused=loader.samples.labels.is_cuda,  # the kind that takes a learning rate from the device
+        )
+
+    def step(self, batch: Batch, progress: float | Tensor) -> Tensor:
+        """Equation 7: one optimiser step on a batch's weighted loss; returns the unweighted mean loss, detached."""
+        with autocast(self.config.precision, batch.inputs.device):
+            logits = forward(self.model, batch.inputs, self.config.compile)
+        losses = cross_entropy(logits.float(), batch.labels, reduction="none")
+        if self.weigher is None:
+            loss = losses.mean()
+        else:
+            weights = self.weigher.weigh(losses, logits, batch.labels, progress=progress, indices=batch.indices)
+            loss = weighted_mean(losses, weights, self.config.reduction)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimizer.step()
+        return losses.detach().mean()
+
+    def set_learning_rate(self, learning_rate: float | Tensor) -> None:
+        """Change the learning rate of all parameters."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that later steps depend on."""
+        weigher = {} if self.weigher is None else self.weigher.state_dict()
+        return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "weigher": weigher}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take back what `state_dict` gave."""
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.weigher is not None:
+            self.weigher.load_state_dict(state["weigher"])
+
+
+class StepsOutcome(NamedTuple):
+    """What a run of steps came to, `[slots]` each."""
+
+    losses: Tensor
+    """Mean unweighted losses."""
+    first_bad_steps: Tensor
+    """The first step whose loss was not finite, or -1."""
+
+
+class Steps(ABC):
+    """Runs the steps of a list of slots."""
+
+    def __init__(self, slots: Sequence[Slot], config: TrainingConfig, total_steps: int) -> None:
+        self.slots, self.config, self.total_steps = slots, config, total_steps
+
+    @abstractmethod
+    def run(self, start: int, stop: int) -> StepsOutcome:
+        """Steps `start` to `stop - 1` of every slot."""
+
+
+class PlainSteps(Steps):
+    """One network after the other."""
+
+    def run(self, start: int, stop: int) -> StepsOutcome:
+        """Steps `start` to `stop - 1` of every slot."""
+        outcomes = [self._run_slot(slot, start, stop) for slot in self.slots]
+        return StepsOutcome(*(torch.stack(column) for column in zip(*outcomes, strict=True)))
+
+    def _run_slot(self, slot: Slot, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        slot.model.train()
+        loss_sum = torch.zeros((), device=slot.loader.samples.labels.device)
+        first_bad_step = torch.full_like(loss_sum, -1, dtype=torch.long)
+        for step, batch in zip(range(start, stop), slot.loader.batches(start, stop), strict=True):
+            torch.manual_seed(mix(slot.loader.seed, step, 2))  # dropout masks and the like
+            progress = step / self.total_steps
+            slot.set_learning_rate(learning_rate_at(self.config, progress))
+            loss = slot.step(batch, progress)
+            loss_sum += loss
+            first_bad_step = note_bad_step(first_bad_step, loss, torch.full_like(first_bad_step, step))
+        return loss_sum / (stop - start), first_bad_step
+
+
+def note_bad_step(first_bad_step: Tensor, loss: Tensor, step: Tensor) -> Tensor:
+    """Remember on the device the first step whose loss is not finite: looking at every step would stall a GPU."""
+    return torch.where(~loss.isfinite() & (first_bad_step < 0), step, first_bad_step)
+
+
+def autocast(precision: Precision, device: torch.device) -> torch.autocast:
+    """bfloat16 arithmetic where it was asked for and the device is a GPU; weights are cast anew at every step."""
+    enabled = precision == "bfloat16" and device.type == "cuda"
+    return torch.autocast(device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
+
+
+def forward(model: nn.Module, inputs: Tensor, compiled: bool) -> Tensor:
+    """The network's logits; `compiled` by torch.compile where the inputs are on a GPU."""
+    logits: Tensor = _compiled_call()(model, inputs) if compiled and inputs.is_cuda else model(inputs)
+    return logits
+
+
+@cache
+def _compiled_call() -> Callable[[nn.Module, Tensor], Tensor]:
+    """One compiled call for all networks, so that equal ones share the code."""
+    return torch.compile(lambda model, inputs: model(inputs))

@@ -1,0 +1,90 @@
+"""Every network's step captured in one CUDA graph on forked streams: for GPUs."""
+
+import copy
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from autoweight.training.captured import CapturedSteps, capture, fork, has_dropout, states_of
+from autoweight.training.steps import Slot, autocast
+from autoweight.workers.base import ParamsWeigher, Workers
+
+_CHUNK = 1000  # validation samples at a time
+
+
+class Graphs(NamedTuple):
+    """What was captured for some slots: a step, and a look at the validation set that counts correct answers."""
+
+    steps: CapturedSteps
+    look: torch.cuda.CUDAGraph
+    correct: Tensor
+
+
+class GraphedWorkers(Workers):
+    """Networks, momenta and strategy parameters live at fixed places, with which the graphs were captured.
+
+    There are graphs for the references alone, as long as all networks of a group are equal, and for all slots.
+    """
+
+    graphs: dict[int, Graphs] | None = None
+
+    def _start_networks(self, starts: list[nn.Module]) -> None:
+        if self.graphs is None:
+            self._build(starts)
+        for slot, start in zip(self.slots[-self.num_starts :], starts, strict=True):
+            slot.model.load_state_dict(start.state_dict())
+            for momentum in _momenta(slot):
+                momentum.zero_()
+
+    def _copy_networks(self, slots: Tensor) -> None:
+        for slot, group in zip(self.slots, slots.tolist(), strict=True):
+            reference = self.slots[self.num_workers + group]
+            for place, value in zip(states_of(slot), states_of(reference), strict=True):
+                place.copy_(value)
+
+    def _train(self, stage: int, params: Tensor) -> Tensor:
+        assert self.graphs is not None
+        self.params[-len(params) :] = params
+        start, stop = self.stage_starts[stage], self.stage_starts[stage + 1]
+        self.network_steps += len(params) * (stop - start)
+        return self.graphs[len(params)].steps.run(start, stop).losses
+
+    def _evaluate(self) -> Tensor:
+        assert self.graphs is not None
+        graphs = self.graphs[len(self.group_of_slot)]
+        graphs.look.replay()
+        return graphs.correct / len(self.val)
+
+    def _build(self, starts: list[nn.Module]) -> None:
+        if any(has_dropout(model) for model in starts):
+            raise RuntimeError("captured networks cannot draw the same dropout masks")
+        groups = [*self.group_of_worker.tolist(), *range(self.num_starts)]
+        self.params = torch.zeros(len(groups), len(self.problem.features) + 1, device=self.problem.device)
+        self.slots = [self._slot(starts[group], group, own) for group, own in zip(groups, self.params, strict=True)]
+        self.graphs = {len(slots): self._graph(slots) for slots in (self.slots[-self.num_starts :], self.slots)}
+
+    def _slot(self, start: nn.Module, group: int, params: Tensor) -> Slot:
+        weigher = ParamsWeigher(self.problem.features, self.label_values, params)
+        return Slot(copy.deepcopy(start), self.loaders[group], weigher, self.problem.training)
+
+    def _graph(self, slots: list[Slot]) -> Graphs:
+        steps = CapturedSteps(slots, self.problem.training, self.steps)
+        correct = torch.zeros(len(slots), device=self.problem.device)
+
+        def count(position: int) -> None:
+            model = slots[position].model.eval()
+            chunks = zip(self.val.inputs.split(_CHUNK), self.val.labels.split(_CHUNK), strict=True)
+            for inputs, labels in chunks:
+                with torch.no_grad(), autocast(self.problem.training.precision, inputs.device):
+                    correct[position] += (model(inputs).argmax(dim=-1) == labels).sum()
+
+        def look() -> None:
+            correct.zero_()
+            fork(count, len(slots))
+
+        return Graphs(steps, capture(look), correct)
+
+
+def _momenta(slot: Slot) -> list[Tensor]:
+    return [slot.optimizer.state[parameter]["momentum_buffer"] for parameter in slot.model.parameters()]
