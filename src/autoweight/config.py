@@ -160,15 +160,19 @@ class SearchConfig(_Strict):
     """What the label feature is: the class's log frequency, or the paper's raw class index."""
     warmup_stages: int = 2
     """First stages, which are not weighted."""
-    num_episodes: int = 16
+    proxy_network: str = ""
+    """Network to search with; empty takes the run's own."""
+    proxy_epochs: int = 0
+    """Epochs of a training in the search; 0 takes the run's own. Too few to memorise leave nothing to find."""
+    num_episodes: int = 12
     """Episodes that each worker runs."""
     num_workers: int = 31
     """Weighted networks that train side by side."""
     num_starts: int = 1
     """Different starts among the workers of an episode; those that start alike share a reference."""
-    episode_stages: int = 0
+    episode_stages: int = 14
     """Stages that an episode runs, after which the last parameters stay; 0 runs all. Late stages tell little."""
-    choice_rounds: int = 4
+    choice_rounds: int = 3
     """Fresh starts on which the best candidates train again to choose the strategy; 0 takes the last guess."""
     reward: Reward = "difference"
     """difference: to the reference's accuracy (DNR); plain: the accuracy itself."""
@@ -189,6 +193,7 @@ class SearchConfig(_Strict):
             require(getattr(self, name) > 0, f"search.{name} must be at least 1, but is {getattr(self, name)}.")
         for name in ("warmup_stages", "episode_stages", "choice_rounds"):
             require(getattr(self, name) >= 0, f"search.{name} cannot be negative, but is {getattr(self, name)}.")
+        require(self.proxy_epochs >= 0, f"search.proxy_epochs cannot be negative, but is {self.proxy_epochs}.")
         require(
             self.num_workers % self.num_starts == 0,
             f"search.num_workers ({self.num_workers}) must be a multiple of search.num_starts ({self.num_starts}).",

@@ -23,7 +23,7 @@ def everything() -> str:
         "networks": {name: _first_line(make) for name, make in NETWORKS.items()},
         "data sets": {name: _first_line(load) for name, load in DATASETS.items()},
     }
-    return "\n\n".join("\n".join([title, *(f"  {k:18}{v}" for k, v in rows.items())]) for title, rows in parts.items())
+    return "\n\n".join("\n".join([title, *(f"  {k:20}{v}" for k, v in rows.items())]) for title, rows in parts.items())
 
 
 def _method_line(name: str) -> str:

@@ -1,11 +1,14 @@
 """Search a strategy for a recipe, with what a run's folder needs around it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from torch import nn
+
 from autoweight.comparison import check_device
-from autoweight.config import RunConfig
+from autoweight.config import RunConfig, TrainingConfig
 from autoweight.data import Splits, check_training_data, load_splits
 from autoweight.models import make_network
 from autoweight.run_folder import RunFolder
@@ -27,8 +30,8 @@ def check(config: RunConfig) -> None:
     check_device(config.device)
     splits = search_splits(config)
     check_training_data(splits.train, splits.val, config.training.batch_size)
-    make_network(config.network, tuple(splits.train.inputs.shape[1:]), splits.train.num_classes)
-    check_search(config.search, config.training)
+    _make_proxy(config, splits)
+    check_search(config.search, proxy_training(config))
 
 
 def find_strategy(config: RunConfig, folder: RunFolder, listen: Callable[[Progress], Any]) -> Strategy:
@@ -38,11 +41,11 @@ def find_strategy(config: RunConfig, folder: RunFolder, listen: Callable[[Progre
         return Strategy.load(path)
     splits = search_splits(config)
     strategy = search(
-        partial(make_network, config.network, tuple(splits.train.inputs.shape[1:]), splits.train.num_classes),
+        partial(_make_proxy, config, splits),
         splits.train,
         splits.val,
         config.search,
-        training=config.training,
+        training=proxy_training(config),
         augmentation=config.data.augmentation,
         seed=config.seed,
         device=config.device,
@@ -52,6 +55,16 @@ def find_strategy(config: RunConfig, folder: RunFolder, listen: Callable[[Progre
     strategy.info["recipe"] = config.recipe
     strategy.save(path)
     return strategy
+
+
+def proxy_training(config: RunConfig) -> TrainingConfig:
+    """How networks train in the search; they are small and many, so compiling them does not pay."""
+    return replace(config.training, epochs=config.search.proxy_epochs or config.training.epochs, compile=False)
+
+
+def _make_proxy(config: RunConfig, splits: Splits) -> nn.Module:
+    name = config.search.proxy_network or config.network
+    return make_network(name, tuple(splits.train.inputs.shape[1:]), splits.train.num_classes)
 
 
 def search_result(strategy: Strategy) -> dict[str, Any]:

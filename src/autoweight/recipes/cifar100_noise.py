@@ -1,0 +1,20 @@
+"""CIFAR-100 with 40 % of the labels redrawn, ResNet-18, 200 epochs (Table 1).
+
+autoweight search cifar100-noise --data-dir DIR --device cuda
+autoweight compare cifar100-noise --data-dir DIR --device cuda --strategy FILE
+"""
+
+from dataclasses import replace
+
+from autoweight.config import RunConfig
+from autoweight.recipes.cifar_settings import NOISE_DATA, NOISE_SEARCH, PAPER_TRAINING
+
+RECIPE = RunConfig(
+    recipe="cifar100-noise",
+    data=replace(NOISE_DATA, dataset="cifar100"),
+    network="resnet18",
+    training=PAPER_TRAINING,
+    search=NOISE_SEARCH,
+    methods=("uniform", "law", "constant", "oracle"),
+    side_by_side=4,
+)

@@ -1,0 +1,19 @@
+"""CIFAR-100 with 40 % of the labels redrawn, WRN-28-10, 120 epochs (Table 2).
+
+autoweight compare cifar100-noise-wide --data-dir DIR --device cuda --strategy FILE
+"""
+
+from dataclasses import replace
+
+from autoweight.config import RunConfig
+from autoweight.recipes.cifar_settings import NOISE_DATA, NOISE_SEARCH, PAPER_TRAINING
+
+RECIPE = RunConfig(
+    recipe="cifar100-noise-wide",
+    data=replace(NOISE_DATA, dataset="cifar100"),
+    network="wrn_28_10",
+    training=replace(PAPER_TRAINING, epochs=120, drop_stages=(18, 19)),
+    search=NOISE_SEARCH,
+    methods=("uniform", "law", "focal", "self_paced"),
+    side_by_side=2,
+)

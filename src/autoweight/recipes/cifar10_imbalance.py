@@ -1,0 +1,20 @@
+"""CIFAR-10 with classes 0 and 1 cut to 200 images, ResNet-18 (or --network vgg19), 200 epochs (Table 4).
+
+autoweight search cifar10-imbalance --data-dir DIR --device cuda
+autoweight compare cifar10-imbalance --data-dir DIR --device cuda --strategy FILE
+"""
+
+from dataclasses import replace
+
+from autoweight.config import RunConfig
+from autoweight.recipes.cifar_settings import PAPER_TRAINING, RARE_DATA, RARE_SEARCH
+
+RECIPE = RunConfig(
+    recipe="cifar10-imbalance",
+    data=replace(RARE_DATA, dataset="cifar10", imbalance="step", imbalance_factor=25.0, rare_classes=(0, 1)),
+    network="resnet18",
+    training=PAPER_TRAINING,
+    search=RARE_SEARCH,
+    methods=("uniform", "law", "class_balanced", "focal"),
+    side_by_side=4,
+)

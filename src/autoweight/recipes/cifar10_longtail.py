@@ -1,0 +1,20 @@
+"""CIFAR-10 with a long tail, the first class 100 times the last, ResNet-32, 100 epochs (Table 5).
+
+autoweight search cifar10-longtail --data-dir DIR --device cuda
+autoweight compare cifar10-longtail --data-dir DIR --device cuda --strategy FILE
+"""
+
+from dataclasses import replace
+
+from autoweight.config import RunConfig
+from autoweight.recipes.cifar_settings import PAPER_TRAINING, RARE_DATA, RARE_SEARCH
+
+RECIPE = RunConfig(
+    recipe="cifar10-longtail",
+    data=replace(RARE_DATA, dataset="cifar10", imbalance="longtail", imbalance_factor=100.0),
+    network="resnet32",
+    training=replace(PAPER_TRAINING, epochs=100, drop_stages=(14, 18)),
+    search=RARE_SEARCH,
+    methods=("uniform", "law", "class_balanced", "focal"),
+    side_by_side=4,
+)

@@ -1,0 +1,18 @@
+"""CIFAR-10 with 40 % of the labels redrawn, ResNet-18, 200 epochs (Table 1).
+
+autoweight search cifar10-noise --data-dir DIR --device cuda
+autoweight compare cifar10-noise --data-dir DIR --device cuda --strategy FILE
+"""
+
+from autoweight.config import RunConfig
+from autoweight.recipes.cifar_settings import NOISE_DATA, NOISE_SEARCH, PAPER_TRAINING
+
+RECIPE = RunConfig(
+    recipe="cifar10-noise",
+    data=NOISE_DATA,
+    network="resnet18",
+    training=PAPER_TRAINING,
+    search=NOISE_SEARCH,
+    methods=("uniform", "law", "constant", "oracle"),
+    side_by_side=4,
+)

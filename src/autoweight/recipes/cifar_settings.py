@@ -1,0 +1,25 @@
+"""What the CIFAR recipes share: the paper's schedule, and a search on a proxy that is small but memorises."""
+
+from autoweight.config import DataConfig, SearchConfig, TrainingConfig
+
+PAPER_TRAINING = TrainingConfig(epochs=200, batch_size=128, weight_decay=2e-5, precision="bfloat16")
+
+NOISE_DATA = DataConfig(
+    dataset="cifar10",
+    train_size=20_000,
+    val_size=5_000,
+    train_on_all=True,
+    noise="uniform",
+    noise_rate=0.4,
+    augmentation="crop_flip",
+)
+
+NOISE_SEARCH = SearchConfig(proxy_network="small_resnet", proxy_epochs=30, num_workers=15)
+
+# Rare classes leave few samples, so that epochs are short, and the label tells what is rare.
+RARE_DATA = DataConfig(
+    dataset="cifar10", train_size=40_000, val_size=5_000, train_on_all=True, augmentation="crop_flip"
+)
+RARE_SEARCH = SearchConfig(
+    features=("loss", "entropy", "label"), proxy_network="small_resnet", proxy_epochs=30, num_workers=15
+)
