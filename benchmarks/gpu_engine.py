@@ -38,6 +38,7 @@ def images(count: int, classes: int = 10, seed: int = 0) -> Samples:
 
 
 def training(batch_size: int, **options) -> TrainingConfig:
+    """How the benchmark trains."""
     return TrainingConfig(epochs=1000, batch_size=batch_size, weight_decay=2e-5, precision="bfloat16", **options)
 
 
@@ -70,12 +71,14 @@ def step_operations(network: str, batch_size: int) -> int:
 
 
 def make_slots(network: str, count: int, config: TrainingConfig, data: Samples, weigher=Uniform) -> list[Slot]:
+    """Fresh networks that share their batches."""
     loader = Loader(data, config.batch_size, 0, "crop_flip")
     models = [make_network(network, SHAPE, 10).to(DEVICE, memory_format=torch.channels_last) for _ in range(count)]
     return [Slot(model, loader, weigher(), config) for model in models]
 
 
 def captured_time(slots: list[Slot], config: TrainingConfig, steps: int) -> float:
+    """Milliseconds of a captured step of all slots."""
     captured = CapturedSteps(slots, config, total_steps=10_000)
     captured.run(0, steps)
     return milliseconds(lambda: captured.run(0, steps), steps)
@@ -95,9 +98,8 @@ def many_networks(rate: float) -> None:
         graph = captured_time(slots, config, 30)
         floor = 16 * step_operations(network, 128) / rate * 1000
         memory = torch.cuda.max_memory_reserved() / 2**30
-        print(
-            f"{network:26}{eager:10.1f}{graph:10.2f}{eager / graph:7.2f}{floor:10.2f}{graph / floor:13.2f}{memory:12.1f}"
-        )
+        ratios = f"{eager / graph:7.2f}{floor:10.2f}{graph / floor:13.2f}"
+        print(f"{network:26}{eager:10.1f}{graph:10.2f}{ratios}{memory:12.1f}")
         del slots, plain
         torch.cuda.empty_cache()
 
@@ -172,6 +174,7 @@ def exact() -> None:
 
 
 def main(part: str | None = None) -> None:
+    """Run one part, or all."""
     rate = matrix_rate()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, bf16 matrix rate {rate / 1e12:.0f} TFLOP/s")
     if part in (None, "exact"):
