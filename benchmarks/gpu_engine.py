@@ -22,7 +22,7 @@ from autoweight.config import TrainingConfig
 from autoweight.data import Samples
 from autoweight.data.loader import Loader
 from autoweight.models import make_network
-from autoweight.training.captured import CapturedSteps
+from autoweight.training.captured import CapturedSteps, repeatable_kernels
 from autoweight.training.steps import PlainSteps, Slot
 from autoweight.workers import GraphedWorkers, Problem, SequentialWorkers
 
@@ -153,7 +153,6 @@ def exact() -> None:
     print("\ngraphed against sequential, 50 steps: largest relative difference of stage losses; reward at theta = 0")
     train, val = images(2_000), images(500, seed=1)
     params = torch.tensor([[-3.0, 1.0, -0.5], [0.0, 0.0, 0.0], [2.0, 0.0, 1.0], [-8.0, 0.0, -2.0]])
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     for network in ("small_resnet", "resnet18"):
         for precision in ("float32", "bfloat16"):
             config = replace(training(64, learning_rate=0.01), precision=precision)
@@ -163,8 +162,9 @@ def exact() -> None:
             for kind in (SequentialWorkers, GraphedWorkers):
                 workers = kind(problem, 4, num_starts=2)
                 workers.stage_starts = [0, 5, 20, 50]
-                workers.begin(3)
-                outcomes[kind] = [workers.run_stage(stage, params * (stage > 0)) for stage in range(3)]
+                with repeatable_kernels():
+                    workers.begin(3)
+                    outcomes[kind] = [workers.run_stage(stage, params * (stage > 0)) for stage in range(3)]
             graphed, plain = outcomes[GraphedWorkers], outcomes[SequentialWorkers]
             gap = max(float(((a.loss - b.loss) / b.loss).abs().max()) for a, b in zip(graphed, plain, strict=True))
             rewards = [float(a.accuracy[1] - a.reference_accuracy[1]) for a in graphed]

@@ -5,7 +5,7 @@ is one replay. The networks are used as they are.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +32,6 @@ class CapturedSteps(Steps):
         self.first_bad_steps = torch.zeros(len(slots), dtype=torch.long, device=device)
         self.plans = [loader.plan(0) for loader in self.loaders]
         for slot in slots:
-            slot.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
             slot.set_learning_rate(self.learning_rate)
         with kept(state for slot in slots for state in states_of(slot)):
             self.graph = capture(self._all_steps)
@@ -76,13 +75,18 @@ class CapturedSteps(Steps):
         self.step += 1
 
 
+def repeatable_kernels() -> AbstractContextManager[None]:
+    """Convolutions by the fastest algorithm whose result is the same every time, in full float32 if not bfloat16."""
+    return torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=True, allow_tf32=False)
+
+
 def capture(work: Callable[[], None]) -> torch.cuda.CUDAGraph:
     """A graph of what `work` does, after it was done a few times for real.
 
     Algorithms are chosen by speed among those whose result is the same every time: networks that start alike and see
     the same must stay alike to the bit.
     """
-    with torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=True, allow_tf32=False):
+    with repeatable_kernels():
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):

@@ -20,6 +20,8 @@ class Slot:
 
     def __init__(self, model: nn.Module, loader: Loader, weigher: Weigher | None, config: TrainingConfig) -> None:
         self.model, self.loader, self.weigher, self.config = model, loader, weigher, config
+        if loader.samples.labels.is_cuda:
+            model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.optimizer = torch.optim.SGD(
             model.parameters(),
             config.learning_rate,

@@ -113,17 +113,6 @@ class Workers(ABC):
             return StageOutcome(loss[self.group_of_worker], reference, reference)
         return StageOutcome(loss[: self.num_workers], accuracy[: self.num_workers], reference)
 
-    def _train(self, stage: int, params: Tensor) -> Tensor:
-        """Run a stage's steps; returns every slot's mean loss."""
-        start, stop = self.stage_starts[stage], self.stage_starts[stage + 1]
-        losses = torch.zeros(len(params), device=self.problem.device)
-        streams = zip(*(loader.batches(start, stop) for loader in self.loaders), strict=True)
-        for step, batches in zip(range(start, stop), streams, strict=True):
-            learning_rate = learning_rate_at(self.problem.training, step / self.steps)
-            losses += self._train_step(batches, params, learning_rate, mix(self.loaders[0].seed, step, 2))
-        self.network_steps += len(params) * (stop - start)
-        return losses / (stop - start)
-
     def _fresh_model(self, seed: int) -> nn.Module:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -138,13 +127,32 @@ class Workers(ABC):
         """Make the new slots copies of the old ones at `slots`: parameters, buffers and optimiser state."""
 
     @abstractmethod
+    def _train(self, stage: int, params: Tensor) -> Tensor:
+        """Run a stage's steps, every slot weighted by its row of `params`; returns the slots' mean losses."""
+
+    @abstractmethod
+    def _evaluate(self) -> Tensor:
+        """Validation accuracy of every slot."""
+
+
+class SteppedWorkers(Workers):
+    """Workers whose host walks through every step."""
+
+    def _train(self, stage: int, params: Tensor) -> Tensor:
+        """Run a stage's steps; returns every slot's mean loss."""
+        start, stop = self.stage_starts[stage], self.stage_starts[stage + 1]
+        losses = torch.zeros(len(params), device=self.problem.device)
+        streams = zip(*(loader.batches(start, stop) for loader in self.loaders), strict=True)
+        for step, batches in zip(range(start, stop), streams, strict=True):
+            learning_rate = learning_rate_at(self.problem.training, step / self.steps)
+            losses += self._train_step(batches, params, learning_rate, mix(self.loaders[0].seed, step, 2))
+        self.network_steps += len(params) * (stop - start)
+        return losses / (stop - start)
+
+    @abstractmethod
     def _train_step(self, batches: tuple[Batch, ...], params: Tensor, learning_rate: float, seed: int) -> Tensor:
         """One SGD step of every slot on its group's batch, weighted by its row of `params`.
 
         `seed` fixes what is random inside the networks, such as dropout masks: the same for all of them. Returns the
         unweighted mean losses, `[slots]`.
         """
-
-    @abstractmethod
-    def _evaluate(self) -> Tensor:
-        """Validation accuracy of every slot."""

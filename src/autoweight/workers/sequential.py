@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from autoweight.data.loader import Batch
 from autoweight.training.evaluate import accuracy
 from autoweight.training.steps import Slot
-from autoweight.workers.base import ParamsWeigher, Workers
+from autoweight.workers.base import ParamsWeigher, SteppedWorkers
 
 
-class SequentialWorkers(Workers):
+class SequentialWorkers(SteppedWorkers):
     """A list of networks, each trained by the step that every training uses."""
 
     def _start_networks(self, starts: list[nn.Module]) -> None:

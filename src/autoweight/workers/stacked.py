@@ -11,12 +11,12 @@ from autoweight.data.loader import Batch
 from autoweight.strategy.features import batch_features
 from autoweight.strategy.weigher import weighted_mean
 from autoweight.strategy.weighting import weigh
-from autoweight.workers.base import Workers
+from autoweight.workers.base import SteppedWorkers
 
 Tensors = dict[str, Tensor]
 
 
-class StackedWorkers(Workers):
+class StackedWorkers(SteppedWorkers):
     """Every parameter and buffer gets a leading dimension of slots; `torch.vmap` runs the unchanged module over it."""
 
     def _start_networks(self, starts: list[nn.Module]) -> None:
