@@ -130,17 +130,17 @@ class ActorCriticConfig(_Strict):
     """episode: noise drawn for a whole episode; ornstein_uhlenbeck: now and then, about 1 % of the parameters."""
     noise_start: float = 0.5
     """Exploration noise at the search's beginning, as a share of the box."""
-    noise_end: float = 0.1
+    noise_end: float = 0.25
     """The same at its end."""
-    noise_knots: int = 1
+    noise_knots: int = 3
     """Points between which an episode's noise runs linearly; 1 keeps it through the episode."""
-    stage_noise: float = 0.4
+    stage_noise: float = 0.1
     """Size of each stage's own noise, relative to the episode's."""
     update: Update = "full"
     """full: the whole buffer, every transition once an epoch (FDU); sampled: one mini-batch a stage."""
     update_epochs: int = 2
     """Epochs over the buffer at every stage's end."""
-    update_batch_size: int = 16
+    update_batch_size: int = 32
     """Transitions of each worker in a mini-batch."""
     buffer_size: int = 0
     """Newest transitions of each worker that are kept; 0 keeps all."""

@@ -1,0 +1,142 @@
+"""What each kind of search, and each of its parts, is worth on digits: the tables of docs/search.md.
+
+    python benchmarks/digits_search.py all --seeds 5         every variant; about a minute a search on two cores
+    python benchmarks/digits_search.py cmaes constant        only these
+    python benchmarks/digits_search.py transfer              one strategy on another network and other noise rates
+
+A search with seed s sees data of seed 10,000 + s; what it finds is trained on the unseen data seeds 0 to 4, and the
+share of the gap between uniform and oracle that it closes is the mean over those. Lines of JSON go to
+results/digits_search.jsonl, from which the tables are printed; variants that are there already are not run again.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from autoweight import comparison, searching
+from autoweight.config import RunConfig, SearchConfig
+from autoweight.recipes import get_recipe
+from autoweight.run_folder import RunFolder
+
+RESULTS = Path(__file__).parents[1] / "results" / "digits_search.jsonl"
+TEST_SEEDS = 5
+NOISE = SearchConfig(agent="actor-critic")
+
+VARIANTS: dict[str, tuple[str, SearchConfig]] = {
+    "cmaes": ("digits-noise", SearchConfig(agent="cmaes")),
+    "actor-critic": ("digits-noise", NOISE),
+    "constant": ("digits-noise", SearchConfig(agent="constant")),
+    "actor-critic without DNR": ("digits-noise", replace(NOISE, reward="plain")),
+    "actor-critic without 3SM": ("digits-noise", replace(NOISE, stagewise=False)),
+    "actor-critic without FDU": (
+        "digits-noise",
+        replace(NOISE, actor_critic=replace(NOISE.actor_critic, update="sampled")),
+    ),
+    "cmaes without DNR": ("digits-noise", SearchConfig(reward="plain")),
+    "cmaes without 3SM": ("digits-noise", SearchConfig(stagewise=False)),
+    "longtail": ("digits-longtail", get_recipe("digits-longtail").search),
+    "imbalance": ("digits-imbalance", get_recipe("digits-imbalance").search),
+}
+
+
+def accuracies(config: RunConfig, method: str, strategy: Path | None = None) -> list[float]:
+    """Last-epoch test accuracy of a method on the unseen seeds."""
+    config = replace(
+        config, methods=(method,), seed=0, num_seeds=TEST_SEEDS, strategy=None if strategy is None else str(strategy)
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        result = comparison.compare(config, RunFolder(Path(folder)), lambda *progress: None)
+    values: list[float] = result[method]["test_accuracy"]
+    return values
+
+
+@cache
+def baselines(recipe: str, network: str, noise_rate: float) -> tuple[list[float], list[float]]:
+    """Accuracies of uniform and oracle."""
+    config = get_recipe(recipe)
+    config = replace(config, network=network, data=replace(config.data, noise_rate=noise_rate))
+    return accuracies(config, "uniform"), accuracies(config, "oracle")
+
+
+def write(line: dict) -> None:
+    """Append a line to the results."""
+    with RESULTS.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    print(json.dumps(line), flush=True)
+
+
+def known() -> list[dict]:
+    """All lines of the results."""
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def evaluate(config: RunConfig, strategy: Path) -> dict:
+    """How a strategy does on the unseen seeds."""
+    law = accuracies(config, "law", strategy)
+    uniform, oracle = baselines(config.recipe, config.network, config.data.noise_rate)
+    gap = statistics.fmean(oracle) - statistics.fmean(uniform)
+    recovered = (statistics.fmean(law) - statistics.fmean(uniform)) / gap if gap else None
+    return {"law": law, "uniform": uniform, "oracle": oracle, "recovered": recovered}
+
+
+def run(variant: str, seed: int) -> None:
+    """One search and its evaluation."""
+    recipe, search = VARIANTS[variant]
+    config = replace(get_recipe(recipe), search=search, seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        strategy = searching.find_strategy(config, RunFolder(Path(folder)), lambda progress: None)
+        outcome = evaluate(config, Path(folder) / searching.STRATEGY_FILE)
+    info = {key: strategy.info[key] for key in ("seconds", "network_steps", "validation_gain", "dropped_trainings")}
+    write({"variant": variant, "seed": seed, "threads": torch.get_num_threads(), **info, **outcome})
+
+
+def transfer(seed: int) -> None:
+    """The default search's strategy on a small CNN, and at other noise rates."""
+    config = replace(get_recipe("digits-noise"), seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        searching.find_strategy(config, RunFolder(Path(folder)), lambda progress: None)
+        strategy = Path(folder) / searching.STRATEGY_FILE
+        for network, noise_rate in (("mlp", 0.4), ("small_cnn", 0.4), ("mlp", 0.2), ("mlp", 0.6)):
+            moved = replace(config, network=network, data=replace(config.data, noise_rate=noise_rate))
+            name = f"transfer to {network}, noise rate {noise_rate}"
+            write({"variant": name, "seed": seed, **evaluate(moved, strategy)})
+
+
+def show() -> None:
+    """The table of all that was measured."""
+    lines = known()
+    print(
+        "\nvariant                                   recovered: mean   min  seeds   law %  uniform %  oracle %  seconds"
+    )
+    for variant in dict.fromkeys(line["variant"] for line in lines):
+        own = [line for line in lines if line["variant"] == variant]
+        shares = [line["recovered"] for line in own if line["recovered"] is not None]
+        share = f"{statistics.fmean(shares):15.3f}{min(shares):6.3f}" if shares else " " * 21
+        means = [100 * statistics.fmean(x for line in own for x in line[k]) for k in ("law", "uniform", "oracle")]
+        seconds = statistics.fmean(line.get("seconds", float("nan")) for line in own)
+        print(f"{variant:42}{share}{len(own):7}{means[0]:8.2f}{means[1]:11.2f}{means[2]:10.2f}{seconds:9.1f}")
+
+
+def main() -> None:
+    """Run what was asked for and is not there yet; print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("variants", nargs="*", choices=[*VARIANTS, "all", "transfer"], default=[])
+    parser.add_argument("--seeds", type=int, default=5, help="search seeds, from 0 on")
+    arguments = parser.parse_args()
+    wanted = list(VARIANTS) if "all" in arguments.variants else arguments.variants
+    for variant in wanted:
+        for seed in range(arguments.seeds):
+            if any((line["variant"], line["seed"]) == (variant, seed) for line in known()):
+                continue
+            transfer(seed) if variant == "transfer" else run(variant, seed)
+    show()
+
+
+if __name__ == "__main__":
+    main()
