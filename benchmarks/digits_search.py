@@ -126,7 +126,7 @@ def show() -> None:
 def main() -> None:
     """Run what was asked for and is not there yet; print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("variants", nargs="*", choices=[*VARIANTS, "all", "transfer"], default=[])
+    parser.add_argument("variants", nargs="*", help=f"all, transfer, or any of: {', '.join(VARIANTS)}")
     parser.add_argument("--seeds", type=int, default=5, help="search seeds, from 0 on")
     arguments = parser.parse_args()
     wanted = list(VARIANTS) if "all" in arguments.variants else arguments.variants

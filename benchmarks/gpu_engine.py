@@ -109,27 +109,22 @@ def pairs(rate: float) -> None:
     print("\n8 pairs, batch 100          pair-step ms  floor ms  ratio  memory GiB")
     train, val = images(20_000), images(1_000, seed=1)
     for network in ("resnet32", "wrn_28_10"):
-        torch.cuda.reset_peak_memory_stats()
-        problem = Problem(
-            partial(make_network, network, SHAPE, 10),
-            train,
-            val,
-            training(100),
-            augmentation="crop_flip",
-            device=DEVICE,
-        )
-        workers = GraphedWorkers(problem, 8, num_starts=8)
-        workers.stage_starts = [0, 20, 40, 60, 80, 100]
-        workers.begin(0)
-        params = torch.randn(8, 3)
-        workers.run_stage(0, params)
-        steps = workers.graphs[16].steps
-        spent = milliseconds(lambda steps=steps: steps.run(0, 20), 20) / 8
-        floor = 2 * step_operations(network, 100) / rate * 1000
-        memory = torch.cuda.max_memory_reserved() / 2**30
-        print(f"{network:26}{spent:14.2f}{floor:10.2f}{spent / floor:7.2f}{memory:12.1f}")
-        del workers, steps
-        torch.cuda.empty_cache()
+        for compiled in (False, True):
+            torch.cuda.reset_peak_memory_stats()
+            make, config = partial(make_network, network, SHAPE, 10), training(100, compile=compiled)
+            problem = Problem(make, train, val, config, augmentation="crop_flip", device=DEVICE)
+            workers = GraphedWorkers(problem, 8, num_starts=8)
+            workers.stage_starts = [0, 20]
+            workers.begin(0)
+            workers.run_stage(0, torch.randn(8, 3))
+            steps = workers.graphs[16].steps
+            spent = milliseconds(lambda steps=steps: steps.run(0, 20), 20) / 8
+            floor = 2 * step_operations(network, 100) / rate * 1000
+            memory = torch.cuda.max_memory_reserved() / 2**30
+            name = network + ", compiled" * compiled
+            print(f"{name:26}{spent:14.2f}{floor:10.2f}{spent / floor:7.2f}{memory:12.1f}")
+            del workers, steps
+            torch.cuda.empty_cache()
 
 
 def single(rate: float) -> None:

@@ -2,7 +2,7 @@
 
 from autoweight.config import DataConfig, SearchConfig, TrainingConfig
 
-PAPER_TRAINING = TrainingConfig(epochs=200, batch_size=128, weight_decay=2e-5, precision="bfloat16")
+PAPER_TRAINING = TrainingConfig(epochs=200, batch_size=128, weight_decay=2e-5, precision="bfloat16", compile=True)
 
 NOISE_DATA = DataConfig(
     dataset="cifar10",
