@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +67,10 @@ def _search(config: RunConfig, folder: RunFolder) -> Strategy:
     with ProgressBar() as bar:
 
         def show(progress: Progress) -> None:
-            doing = (
-                f"{progress.doing}, episode {progress.episode + 1}, stage {progress.stage + 1}: reference "
-                f"{progress.reference_accuracy:.1%}, greedy {progress.greedy_gain:+.1%}, best {progress.best_gain:+.1%}"
-            )
+            doing = f"{progress.doing}, episode {progress.episode + 1}, stage {progress.stage + 1}: reference "
+            doing += f"{progress.reference_accuracy:.1%}, greedy {progress.greedy_gain:+.1%}"
+            if not isnan(progress.best_gain):
+                doing += f", best {progress.best_gain:+.1%}"
             bar.update(progress.done, progress.total, doing)
 
         return searching.find_strategy(config, folder, show)
@@ -81,6 +82,8 @@ def _show(folder: RunFolder, strategy: Strategy | None = None) -> None:
     if strategy is not None:
         for sentence in describe(strategy):
             console.print(sentence, highlight=False)
+        if dropped := strategy.info.get("dropped_trainings"):
+            print(f"{dropped} trainings of the search blew up and were left out.")
     if result["methods"]:
         console.print(comparison_table(result))
     print(f"run folder: {folder.path}")

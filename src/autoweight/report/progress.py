@@ -20,6 +20,7 @@ class ProgressBar:
         self._bar = RichProgress(*columns, console=console) if console.is_terminal else None
         self._task = self._bar.add_task("starting", total=None) if self._bar else None
         self._last_line = time.monotonic()
+        self._first: tuple[float, int] | None = None
 
     def update(self, done: int, total: int, doing: str) -> None:
         """Show that `done` of `total` is done, and what comes next."""
@@ -27,7 +28,15 @@ class ProgressBar:
             self._bar.update(self._task, completed=done, total=total, description=doing)
         elif time.monotonic() - self._last_line > _LINE_SECONDS:
             self._last_line = time.monotonic()
-            print(f"{done}/{total} {doing}", file=sys.stderr, flush=True)
+            print(f"{done}/{total} {doing}{self._time_left(done, total)}", file=sys.stderr, flush=True)
+        self._first = self._first or (time.monotonic(), done)
+
+    def _time_left(self, done: int, total: int) -> str:
+        """How long the rest takes at the pace since the first update, which may come from a resumed run."""
+        if self._first is None or done <= self._first[1]:
+            return ""
+        pace = (time.monotonic() - self._first[0]) / (done - self._first[1])
+        return f", about {pace * (total - done):.0f} s left"
 
     def __enter__(self) -> "ProgressBar":
         if self._bar is not None:

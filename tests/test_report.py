@@ -1,0 +1,69 @@
+import io
+
+import pytest
+import torch
+from rich.console import Console
+
+import autoweight as aw
+from autoweight.comparison import recovered_fractions
+from autoweight.report import progress
+from autoweight.report.tables import comparison_table, standard_error
+from autoweight.report.words import describe
+
+
+def shown(renderable):
+    console = Console(width=100, file=io.StringIO())
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+RESULT = {
+    "recipe": "digits-noise",
+    "seeds": [0, 1],
+    "methods": {
+        "uniform": {"test_accuracy": [0.70, 0.74], "train_seconds": [1.0, 2.0]},
+        "law": {"test_accuracy": [0.92, 0.94], "train_seconds": [1.0, 1.0]},
+        "oracle": {"test_accuracy": [0.96, 0.98], "train_seconds": [1.0, 1.0]},
+    },
+}
+
+
+def test_recovered_fractions_by_hand():
+    assert recovered_fractions(RESULT["methods"]) == pytest.approx({"uniform": 0.0, "law": 0.84, "oracle": 1.0})
+    assert recovered_fractions({"uniform": RESULT["methods"]["uniform"]}) == {}
+    same = dict.fromkeys(("uniform", "oracle"), RESULT["methods"]["law"])
+    assert recovered_fractions(same) == {}
+
+
+def test_table_has_means_standard_errors_and_gaps():
+    text = shown(comparison_table({**RESULT, "recovered": recovered_fractions(RESULT["methods"])}))
+    (law,) = [line for line in text.splitlines() if "law" in line]
+    assert all(part in law for part in ("93.00", "1.00", "0.84"))
+    assert standard_error([0.70, 0.74]) == pytest.approx(0.02)
+
+
+def test_table_of_one_seed_without_an_oracle():
+    methods = {"focal": {"test_accuracy": [0.5], "train_seconds": [1.0]}}
+    text = shown(comparison_table({"recipe": "x", "seeds": [0], "methods": methods, "recovered": {}}))
+    assert "50.00" in text
+    assert "gap" not in text
+
+
+def test_words_say_who_counts_less_and_from_when():
+    table = torch.tensor([[0.0, 0.0, 0.0], [-2.0, 0.0, 0.0], [-2.0, 1.0, 0.0], [-2.0, 0.0, -1.0]])
+    sentences = describe(aw.Strategy(table, warmup_stages=1))
+    assert sentences[0] == "Until 25 % of the training, all samples count the same."
+    assert "samples whose loss is above average count less (weight 1.96 below, 1.00 at, 0.04 above" in sentences[1]
+    assert "samples that the network is unsure of count more" in sentences[2]
+    assert len(sentences) == 4
+    assert len(describe(aw.Strategy(table, warmup_stages=4))) == 1
+
+
+def test_without_a_terminal_a_line_comes_now_and_then(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
+    with progress.ProgressBar() as bar:
+        bar.update(1, 4, "training")
+        bar.update(2, 4, "training")
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "1/4 training"
+    assert second.startswith("2/4 training, about ")

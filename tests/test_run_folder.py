@@ -1,0 +1,54 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from autoweight.config import RunConfig
+from autoweight.errors import UserError
+from autoweight.run_folder import RunFolder
+
+CONFIG = RunConfig(recipe="digits-noise")
+
+
+def test_metrics_are_appended_once_and_a_cut_line_is_dropped(tmp_path):
+    folder = RunFolder.open(tmp_path / "run", CONFIG, resume=False)
+    folder.log({"event": "stage", "method": "focal", "seed": 0, "stage": 0, "train_loss": 1.0})
+    folder.log({"event": "stage", "method": "focal", "seed": 0, "stage": 1, "train_loss": 0.5})
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    metrics.write_text(metrics.read_text()[:-5])  # as a kill in the middle of a write leaves it
+    folder = RunFolder.open(tmp_path / "run", CONFIG, resume=True)
+    folder.log({"event": "stage", "method": "focal", "seed": 0, "stage": 0, "train_loss": 1.0})
+    folder.log({"event": "stage", "method": "focal", "seed": 0, "stage": 1, "train_loss": 0.5})
+    lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+    assert [line["stage"] for line in lines] == [0, 1]
+    assert folder.find(event="stage", method="focal", seed=0, stage=1)["train_loss"] == 0.5
+    assert folder.find(event="stage", method="focal", seed=1, stage=1) is None
+
+
+def test_finish_writes_the_result_and_drops_checkpoints(tmp_path):
+    folder = RunFolder.open(tmp_path / "run", CONFIG, resume=False)
+    folder.checkpoint("x").save({"a": 1})
+    assert folder.result() is None
+    folder.finish({"recipe": "digits-noise"})
+    assert folder.result() == {"recipe": "digits-noise"}
+    assert sorted(path.name for path in folder.path.iterdir()) == ["config.yaml", "result.json"]
+
+
+def test_fresh_folders_do_not_collide(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folders = {RunFolder.open(None, CONFIG, resume=False).path for _ in range(3)}
+    assert len(folders) == 3
+
+
+def test_what_a_folder_may_be_used_for(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(UserError, match="no run to resume"):
+        RunFolder.open(path, CONFIG, resume=True)
+    RunFolder.open(path, CONFIG, resume=False)
+    with pytest.raises(UserError, match="add --resume"):
+        RunFolder.open(path, CONFIG, resume=False)
+    with pytest.raises(UserError, match="another configuration"):
+        RunFolder.open(path, replace(CONFIG, seed=3), resume=True)
+    RunFolder.open(path, CONFIG, resume=True).finish({})
+    with pytest.raises(UserError, match="a finished run"):
+        RunFolder.open(path, CONFIG, resume=False)
