@@ -19,7 +19,7 @@ from autoweight.recipes import RECIPES
 
 SHORT = ["--training.epochs", "2", "--training.num-stages", "4"]
 SHORT_SEARCH = [*SHORT, "--search.num-episodes", "3", "--search.num-workers", "5", "--search.choice-rounds", "1"]
-SHORT_SEARCH += ["--search.warmup-stages", "1", "--search.episode-stages", "0"]
+SHORT_SEARCH += ["--search.warmup-stages", "1", "--search.episode-share", "1"]
 
 
 def command(*words: object) -> list[str]:
@@ -189,7 +189,7 @@ MISTAKES = {
     "no validation set": (["train", "digits-noise", "--data.val-size", "0"], "val_size must be at least 1"),
     "too much data": (["train", "digits-noise", "--data.train-size", "5000"], "do not fit into 1250"),
     "batch too large": (["train", "digits-noise", "--training.batch-size", "2000"], "larger than the training set"),
-    "too short": (["search", "digits-noise", "--search.warmup-stages", "20"], "longer than its warm-up"),
+    "too short": (["search", "digits-noise", "--search.warmup-stages", "20"], "leaves nothing"),
     "no seeds": (["compare", "digits-noise", "--seeds", "0"], "num_seeds must be at least 1"),
     "negative seed": (["compare", "digits-noise", "--seed", "-1"], "seed goes from 0"),
     "no such device": (["train", "digits-noise", "--device", "cuda:99"], "there is no device 'cuda:99'"),

@@ -181,13 +181,14 @@ class ToyWorkers:
         return StageOutcome(torch.full_like(accuracy, 1.0 - stage / 10), accuracy, reference)
 
 
-def toy_config(agent, num_episodes=12, **options):
+def toy_config(agent, num_episodes=12, episode_share=1.0, **options):
     return SearchConfig(
         agent=agent,
         features=("loss",),
         warmup_stages=1,
         num_workers=16,
         num_episodes=num_episodes,
+        episode_share=episode_share,
         reward_growth=0.0,
         **options,
     )
@@ -226,7 +227,7 @@ def test_where_weighting_does_harm_nothing_is_weighted(agent):
 
 
 def test_late_stages_that_no_episode_runs_keep_the_last_parameters():
-    config = toy_config("cmaes", episode_stages=5)
+    config = toy_config("cmaes", episode_share=0.6)
     table = Search(ToyWorkers(), make_agent(config, 8, seed=0), config).run().table
     assert len(table) == 8
     assert (table[5:] == table[4]).all()
@@ -247,7 +248,15 @@ def test_candidates_are_no_weighting_late_guesses_and_the_best_tries():
 def tiny_search(agent, checkpoint=None, listen=lambda progress: None, preset="default", **options):
     config = PRESETS[preset](SearchConfig(agent=agent))
     config = SearchConfig(
-        **{**vars(config), "num_episodes": 3, "num_workers": 6, "num_starts": 2, "choice_rounds": 1, "warmup_stages": 1}
+        **{
+            **vars(config),
+            "num_episodes": 3,
+            "num_workers": 6,
+            "num_starts": 2,
+            "choice_rounds": 1,
+            "warmup_stages": 1,
+            "episode_share": 1.0,
+        }
         | options
     )
     return aw.search(
@@ -341,8 +350,8 @@ def test_a_search_in_which_everything_blows_up_says_so():
 def test_search_and_training_must_fit():
     with pytest.raises(aw.UserError, match="warm-up"):
         tiny_search("cmaes", warmup_stages=4)
-    with pytest.raises(aw.UserError, match="no longer than"):
-        tiny_search("cmaes", episode_stages=9)
+    with pytest.raises(aw.UserError, match="up to 1"):
+        tiny_search("cmaes", episode_share=1.5)
     with pytest.raises(aw.UserError, match="at least 5 workers"):
         tiny_search("cmaes", num_workers=4)
     with pytest.raises(aw.UserError, match="did you mean 'entropy'"):

@@ -170,8 +170,8 @@ class SearchConfig(_Strict):
     """Weighted networks that train side by side."""
     num_starts: int = 1
     """Different starts among the workers of an episode; those that start alike share a reference."""
-    episode_stages: int = 14
-    """Stages that an episode runs, after which the last parameters stay; 0 runs all. Late stages tell little."""
+    episode_share: float = 0.7
+    """Share of a training that an episode runs, after which the last parameters stay. Late stages tell little."""
     choice_rounds: int = 3
     """Fresh starts on which the best candidates train again to choose the strategy; 0 takes the last guess."""
     reward: Reward = "difference"
@@ -188,11 +188,16 @@ class SearchConfig(_Strict):
     """cmaes: initial step, as a share of the box."""
     actor_critic: ActorCriticConfig = ActorCriticConfig()
 
+    def episode_stages(self, num_stages: int) -> int:
+        """How many of a training's stages an episode runs."""
+        return max(round(self.episode_share * num_stages), min(self.warmup_stages + 1, num_stages))
+
     def __post_init__(self) -> None:
         for name in ("num_episodes", "num_workers", "num_starts", "knots"):
             require(getattr(self, name) > 0, f"search.{name} must be at least 1, but is {getattr(self, name)}.")
-        for name in ("warmup_stages", "episode_stages", "choice_rounds"):
+        for name in ("warmup_stages", "choice_rounds"):
             require(getattr(self, name) >= 0, f"search.{name} cannot be negative, but is {getattr(self, name)}.")
+        require(0 < self.episode_share <= 1, f"search.episode_share goes up to 1, but is {self.episode_share}.")
         require(self.proxy_epochs >= 0, f"search.proxy_epochs cannot be negative, but is {self.proxy_epochs}.")
         require(
             self.num_workers % self.num_starts == 0,

@@ -44,7 +44,7 @@ class RunFolder:
         if self._key(line) not in self._lines:
             self._lines[self._key(line)] = line
             with self._metrics.open("a") as file:
-                file.write(json.dumps(line) + "\n")
+                file.write(json.dumps(line, allow_nan=False) + "\n")
 
     def find(self, **wanted: Any) -> dict[str, Any] | None:
         """The metrics line with these values, if it was written."""
@@ -56,7 +56,7 @@ class RunFolder:
 
     def finish(self, result: dict[str, Any]) -> None:
         """Write result.json, the last thing a run does, and drop the checkpoints, which have served."""
-        write_bytes(self.path / "result.json", (json.dumps(result, indent=2) + "\n").encode())
+        write_bytes(self.path / "result.json", (json.dumps(result, indent=2, allow_nan=False) + "\n").encode())
         shutil.rmtree(self.path / "checkpoint", ignore_errors=True)
 
     def result(self) -> dict[str, Any] | None:

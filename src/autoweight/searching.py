@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from math import isnan
 from typing import Any
 
 from torch import nn
@@ -73,5 +74,6 @@ def search_result(strategy: Strategy) -> dict[str, Any]:
 
 
 def _log(progress: Progress, folder: RunFolder, listen: Callable[[Progress], Any]) -> None:
-    folder.log({"event": "search", **progress._asdict()})
+    best = None if isnan(progress.best_gain) else progress.best_gain  # JSON knows no NaN
+    folder.log({"event": "search", **progress._asdict(), "best_gain": best})
     listen(progress)

@@ -75,6 +75,7 @@ class Search:
         self.archive = Archive()
         self.choices: list[Tensor] = []
         self.seconds = 0.0
+        self.episode_stages = config.episode_stages(workers.problem.training.num_stages)
 
     def run(self) -> Found:
         """Run episodes in which the agent learns; then train the best candidates again from fresh starts and choose."""
@@ -115,11 +116,6 @@ class Search:
         returns = torch.stack(rewards).sum(dim=0) / sum(scales)
         agent.end_episode(returns)
         return Episode(torch.stack(tables, dim=1), returns)
-
-    @property
-    def episode_stages(self) -> int:
-        """How many stages an episode runs."""
-        return self.config.episode_stages or self.workers.problem.training.num_stages
 
     def _timed_episode(self, agent: Agent, episode: int) -> Episode:
         began = time.perf_counter()

@@ -35,7 +35,7 @@ def paper(search: SearchConfig) -> SearchConfig:
         num_episodes=1000,
         num_workers=8,
         num_starts=8,
-        episode_stages=0,
+        episode_share=1.0,
         choice_rounds=0,
         reward_growth=5.0,
         reward_gain=20 * exp(-5),

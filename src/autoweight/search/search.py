@@ -73,11 +73,9 @@ def search(
 def check_search(config: SearchConfig, training: TrainingConfig) -> None:
     """Raise `UserError` where search and training do not fit together."""
     check_features(config.features)
-    stages = config.episode_stages or training.num_stages
     require(
-        config.warmup_stages < stages <= training.num_stages,
-        f"an episode of {stages} stages must be longer than its warm-up of {config.warmup_stages} and no longer than "
-        f"the training's {training.num_stages} stages.",
+        config.warmup_stages < training.num_stages,
+        f"a warm-up of {config.warmup_stages} stages leaves nothing of the training's {training.num_stages} to weigh.",
     )
 
 
