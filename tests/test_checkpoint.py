@@ -25,6 +25,11 @@ def test_a_damaged_newest_falls_back_to_the_one_before(file, damage):
     file.path.write_bytes(damage(file.path.read_bytes()))
     with pytest.warns(UserWarning, match="damaged"):
         assert file.load() == {"step": 1}
+    file.save({"step": 3})
+    assert file.load() == {"step": 3}
+    file.path.write_bytes(b"")
+    with pytest.warns(UserWarning, match="damaged"):
+        assert file.load() == {"step": 1}
 
 
 def test_a_kill_between_the_moves_leaves_the_one_before(file):

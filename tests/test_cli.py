@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ import torch
 import yaml
 
 import autoweight as aw
+from autoweight import commands
+from autoweight.config_files import dump_config
 from autoweight.methods import METHODS
 from autoweight.models import NETWORKS
 from autoweight.recipes import RECIPES
@@ -160,6 +163,21 @@ def test_help(tmp_path, words):
     assert "usage" in autoweight(*words, cwd=tmp_path).stdout
 
 
+def test_demo_tells_the_whole_story(tmp_path):
+    config = commands.demo_config()
+    training = replace(config.training, epochs=2, num_stages=4)
+    search = replace(config.search, num_episodes=2, num_workers=5, choice_rounds=1, warmup_stages=1)
+    short = replace(config, training=training, search=search, num_seeds=1)
+    (tmp_path / "short.yaml").write_text(dump_config(short))
+    shown = autoweight("demo", "--config", "short.yaml", "--out", "run", cwd=tmp_path).stdout
+    assert "all samples count the same" in shown
+    assert all(method in shown for method in ("uniform", "law", "constant", "focal", "self_paced", "oracle"))
+    result = result_of(tmp_path / "run")
+    assert list(result["methods"]) == list(config.methods)
+    assert result["search"]["strategy"] == "strategy.safetensors"
+    assert "law" in result["recovered"]
+
+
 def run_here(monkeypatch, capsys, words):
     """In this process, which spares the start; the entry point is the one that users call."""
     from autoweight.main import main
@@ -173,7 +191,8 @@ def run_here(monkeypatch, capsys, words):
 MISTAKES = {
     "unknown command": (["trian", "digits-noise"], "unknown command 'trian': did you mean 'train'?"),
     "unknown recipe": (["train", "digit-noise"], "unknown recipe 'digit-noise': did you mean 'digits-noise'?"),
-    "no recipe": (["train", "--method", "focal"], "name a recipe"),
+    "no recipe": (["train", "--method", "focal"], "name a recipe first"),
+    "recipe not first": (["train", "--method", "focal", "digits-noise"], "name a recipe first"),
     "unknown method": (["train", "digits-noise", "--method", "focl"], "unknown method 'focl': did you mean 'focal'?"),
     "one unknown method of several": (["compare", "digits-noise", "--methods", "uniform,orcale"], "'oracle'"),
     "method named twice": (["compare", "digits-noise", "--methods", "focal,focal"], "a method is named twice"),
@@ -182,6 +201,7 @@ MISTAKES = {
     "unknown data set": (["train", "digits-noise", "--data.dataset", "digit"], "did you mean 'digits'?"),
     "unknown knob": (["train", "digits-noise", "--knob", "focal.gama=1"], "did you mean 'gamma'?"),
     "knob of the wrong kind": (["train", "digits-noise", "--knob", "focal.gamma=big"], "takes a value like 2.0"),
+    "knob that is no value": (["train", "digits-noise", "--knob", "focal.gamma=[1"], "takes a value like 2.0"),
     "knob without a method": (["train", "digits-noise", "--knob", "gamma=1"], "METHOD.NAME=VALUE"),
     "wrong value": (["train", "digits-noise", "--data.noise", "unifrom"], "uniform_other"),
     "not a number": (["train", "digits-noise", "--training.epochs", "many"], "--training.epochs"),
@@ -190,12 +210,15 @@ MISTAKES = {
     "too much data": (["train", "digits-noise", "--data.train-size", "5000"], "do not fit into 1250"),
     "batch too large": (["train", "digits-noise", "--training.batch-size", "2000"], "larger than the training set"),
     "too short": (["search", "digits-noise", "--search.warmup-stages", "20"], "leaves nothing"),
+    "too few steps": (["train", "digits-noise", "--training.num-stages", "5000"], "cannot be cut into 5000 stages"),
+    "too few workers": (["search", "digits-noise", "--search.num-workers", "3"], "at least 5 workers"),
     "no seeds": (["compare", "digits-noise", "--seeds", "0"], "num_seeds must be at least 1"),
     "negative seed": (["compare", "digits-noise", "--seed", "-1"], "seed goes from 0"),
     "no such device": (["train", "digits-noise", "--device", "cuda:99"], "there is no device 'cuda:99'"),
+    "device without values": (["train", "digits-noise", "--device", "meta"], "there is no device 'meta'"),
     "nonsense device": (["train", "digits-noise", "--device", "gpu"], "there is no device 'gpu'"),
     "law without strategy": (["train", "digits-noise", "--method", "law"], "law needs a strategy"),
-    "missing strategy": (["train", "digits-noise", "--method", "law", "--strategy", "x"], "no strategy file x"),
+    "missing strategy": (["train", "digits-noise", "--method", "law", "--strategy", "x"], "there is no strategy file"),
     "missing config": (["train", "--config", "none.yaml"], "cannot read the configuration none.yaml"),
     "nothing to resume": (["train", "digits-noise", "--out", "nowhere", "--resume"], "holds no run to resume"),
     "unwritable folder": (["train", "digits-noise", "--out", os.devnull + "/run"], "cannot make the output folder"),

@@ -160,6 +160,11 @@ def test_samples_from_tensors_and_datasets(blobs):
         assert samples.num_classes == 3
 
 
+def test_labels_of_a_dataset_are_not_rounded(blobs):
+    with pytest.raises(UserError, match="whole numbers"):
+        as_samples(torch.utils.data.TensorDataset(blobs.inputs, blobs.labels + 0.7))
+
+
 GOOD = torch.zeros(4, 2)
 
 
@@ -173,6 +178,7 @@ GOOD = torch.zeros(4, 2)
         (torch.tensor([[0.0], [1.0], [float("nan")], [0.0]]), torch.tensor([0, 1, 2, 0]), "sample 2 has a NaN"),
         (torch.tensor([[0.0], [float("inf")], [0.0], [0.0]]), torch.tensor([0, 1, 2, 0]), "sample 1 has a NaN"),
         (GOOD[:0], torch.tensor([], dtype=torch.long), "empty"),
+        (GOOD[:, 0], torch.tensor([0, 1, 2, 0]), "at least one of values"),
         (GOOD, torch.tensor([0, 1]), "4 inputs, but 2 labels"),
     ],
 )

@@ -33,7 +33,9 @@ ALLOWED = {
 def imports_of(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("autoweight."):
+        if isinstance(node, ast.ImportFrom) and (node.module == "autoweight" or node.level):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("autoweight."):
             found.add(node.module.split(".")[1])
         elif isinstance(node, ast.Import):
             found |= {name.name.split(".")[1] for name in node.names if name.name.startswith("autoweight.")}

@@ -66,7 +66,7 @@ def test_buffer_shuffles_forgets_and_leaves_out_what_blew_up():
     state = torch.zeros(3, 3)
     buffer.add(Transition(state, state[:, :2], broken, state, done=True))
     assert torch.cat([b.reward for b in buffer.epoch(2, generator)]).isfinite().all()
-    assert len(buffer.sample(5, generator).reward) <= 15
+    assert buffer.sample(50, generator).reward.isfinite().all()
 
 
 def test_the_rest_of_an_episode_by_hand():
@@ -130,6 +130,8 @@ def test_an_update_moves_critic_actor_and_lagged_copies():
             old, getattr(learner, name).parameters(), getattr(learner, f"lagged_{name}").parameters(), strict=True
         ):
             assert (now - start).abs().sum() >= (lagged - start).abs().sum()
+        moved = zip(old, getattr(learner, f"lagged_{name}").parameters(), strict=True)
+        assert any(not torch.equal(start, lagged) for start, lagged in moved)
         assert any(not torch.equal(a, b) for a, b in zip(old, getattr(learner, name).parameters(), strict=True))
 
 
@@ -196,10 +198,12 @@ def toy_config(agent, num_episodes=12, episode_share=1.0, **options):
 
 @pytest.mark.parametrize("agent", ["actor-critic", "cmaes"])
 def test_an_agent_finds_the_known_best_theta_of_every_stage(agent):
-    workers, config = ToyWorkers(), toy_config(agent, 24, reward_gain=1.0)
+    # A stage's accuracy depends on its own parameters alone here, so that later rewards say nothing about them.
+    immediate = ActorCriticConfig(discount=0.0, stage_noise=1.0)
+    workers, config = ToyWorkers(), toy_config(agent, 16, reward_gain=1.0, actor_critic=immediate)
     found = Search(workers, make_agent(config, 8, seed=0), config).run()
     error = ((found.table - workers.best)[1:] / bounds_of(("loss",))).abs().mean()
-    assert error < 0.2
+    assert error < 0.15
     assert found.gain > 0.35
     assert found.table[0].tolist() == [0, 0]  # the warm-up
 
@@ -239,7 +243,7 @@ def test_candidates_are_no_weighting_late_guesses_and_the_best_tries():
         tables = 100 * episode + torch.arange(5.0)[:, None, None].expand(5, 2, 1) + 1
         archive.add(tables, torch.tensor([0.0, 0.1, 0.2, float("nan"), 0.3]) + episode)
     names = archive.candidates(5)[:, 0, 0].tolist()
-    assert names == [0, 301, 305, 303, 302]
+    assert names == [301, 305, 303, 302, 0]
     assert len(archive.candidates(50)) == 50
     assert archive.num_dropped == 4
     assert archive.best_guess == 3.0
@@ -289,7 +293,7 @@ def test_a_killed_search_goes_on_to_the_same_strategy(tmp_path, agent, episode, 
         tiny_search(agent, checkpoint, kill)
     resumed = tiny_search(agent, checkpoint)
     assert torch.equal(resumed.table, whole.table)
-    assert resumed.info["network_steps"] >= whole.info["network_steps"]
+    assert resumed.info["network_steps"] == whole.info["network_steps"]
     assert resumed.info["validation_gain"] == whole.info["validation_gain"]
     if whole.actor is not None:
         for one, two in zip(whole.actor.parameters(), resumed.actor.parameters(), strict=True):
@@ -316,10 +320,37 @@ def test_search_reports_progress_and_how_it_was_found():
     assert strategy.live()
 
 
-@pytest.mark.parametrize("preset", ["paper", "authors"])
-def test_presets_run(preset):
-    strategy = tiny_search("actor-critic", preset=preset, choice_rounds=0)
+@pytest.mark.parametrize(("preset", "workers"), [("paper", 8), ("authors", 1)])
+def test_presets_run(preset, workers):
+    strategy = tiny_search("actor-critic", preset=preset, choice_rounds=0, num_workers=workers, num_starts=workers)
     assert strategy.num_stages == 4
+
+
+def test_the_only_worker_of_a_preset_explores():
+    config = PRESETS["authors"](SearchConfig())
+    agent = make_agent(config, 20, seed=0)
+    agent.begin_episode(0.0)
+    state = torch.tensor([[5.0, 1.0, 0.5]])
+    tried = {tuple(agent.act(5, state).flatten().tolist()) for _ in range(20)}
+    assert len(tried) > 1
+
+
+def test_without_a_choice_the_newest_sound_guess_is_taken():
+    archive = Archive()
+    for episode, value in enumerate((0.1, 0.2, float("nan"))):
+        archive.add(torch.full((2, 3, 1), float(episode)), torch.tensor([value, 0.5]))
+    tables, (returns,) = archive.last_guess()
+    assert tables.flatten().tolist() == [1, 1, 1]
+    assert returns.tolist() == pytest.approx([0.2])
+
+
+def test_all_knots_reach_the_stages_that_episodes_run():
+    config = SearchConfig(num_workers=5)
+    agent = make_agent(config, 20, seed=0)
+    assert agent.episode_stages == 14
+    agent.begin_episode(0.0)
+    last_knots = torch.as_tensor(agent.points[0], dtype=torch.float32).view(4, -1)[-1] * agent.bounds
+    assert_close(agent.act(13, None)[1], last_knots)
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -80,6 +80,27 @@ def test_live_strategy_asks_the_actor_at_every_stage(batch):
     assert torch.equal(fresh.weigh(*batch, progress=0.8), live.weigh(*batch, progress=0.8))
 
 
+def test_a_live_actor_answers_late_stages_as_the_last_that_it_learned(batch):
+    actor = make_actor()
+    live = aw.Strategy(TABLE, actor=actor, actor_stages=2).live()
+    live.weigh(*batch, progress=0.0)
+    live.observe_accuracy(0.5)
+    params = actor(torch.tensor([1.0, batch[0].mean(), 0.5])).detach()
+    assert_close(live.weigh(*batch, progress=0.9), weigh(batch_features(*batch, ("loss", "entropy")), params))
+
+
+@pytest.mark.parametrize("classes", [2, 7, 100])
+def test_a_strategy_moves_to_any_number_of_classes_and_batch_size(classes):
+    logits = torch.randn(3 * classes, classes, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(3 * classes) % classes
+    losses = torch.nn.functional.cross_entropy(logits, labels, reduction="none")
+    table = torch.tensor([[-2.0, 1.0, 0.5, 1.0, -0.5]])
+    strategy = aw.Strategy(table, ("loss", "entropy", "density", "label"), class_counts=torch.arange(1, classes + 1))
+    weights = strategy.weigh(losses, logits, labels, progress=0.5)
+    assert weights.isfinite().all()
+    assert weights.std() > 0.1
+
+
 def test_live_needs_an_actor():
     with pytest.raises(aw.UserError, match="no actor"):
         aw.Strategy(TABLE).live()

@@ -72,6 +72,11 @@ def test_side_by_side_is_the_same_as_one_by_one():
         assert_same(models[seed].state_dict(), run(weighers[seed], seed=seed, model=make_model(seed)))
 
 
+def test_trainings_of_other_lengths_do_not_go_side_by_side():
+    with pytest.raises(aw.UserError, match="as many steps each"):
+        train([Training(make_model(), make_blobs(n), make_blobs(), None, seed=0) for n in (48, 96)], CONFIG)
+
+
 class KilledError(Exception):
     pass
 
@@ -88,10 +93,10 @@ def test_a_killed_run_goes_on_to_the_same_parameters(tmp_path, weigher, killed_a
     with pytest.raises(KilledError):
         run(weigher, checkpoint=checkpoint, on_stage=kill)
     stages = []
-    resumed = run(weigher, model=make_model(seed=5), checkpoint=checkpoint, on_stage=lambda r: stages.append(r.stage))
-    if killed_after:
-        assert stages == list(range(killed_after, 5))
-        assert_same(resumed, run(weigher))
+    start = make_model(seed=5) if killed_after else make_model()  # what a checkpoint holds replaces any start
+    resumed = run(weigher, model=start, checkpoint=checkpoint, on_stage=lambda report: stages.append(report.stage))
+    assert stages == list(range(killed_after, 5))
+    assert_same(resumed, run(weigher))
 
 
 def test_live_strategies_go_on_too(tmp_path):

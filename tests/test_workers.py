@@ -106,6 +106,33 @@ def test_a_network_that_blows_up_leaves_the_others_alone(kind):
     assert torch.equal(outcomes[-1].accuracy[1:], sound[-1].accuracy[1:])
 
 
+@pytest.mark.parametrize("kind", [SequentialWorkers, StackedWorkers])
+def test_without_a_sound_reference_nothing_counts(kind, monkeypatch):
+    workers = kind(problem(mlp), 4, num_starts=2)
+    workers.begin(0)
+    trained = workers._train
+    monkeypatch.setattr(workers, "_train", lambda *a: trained(*a).index_fill(0, torch.tensor([5]), float("nan")))
+    assert workers.run_stage(0, PARAMS).loss.isnan().tolist() == [False, True, False, True]
+
+
+@pytest.mark.parametrize("kind", [SequentialWorkers, StackedWorkers])
+def test_frozen_parameters_stay_frozen(kind):
+    def half_frozen():
+        model = mlp()
+        model[0].requires_grad_(False)
+        return model
+
+    workers = kind(problem(half_frozen), 4)
+    workers.begin(0)
+    start = half_frozen()
+    workers.run_stage(0, PARAMS)
+    first = workers.params["0.weight"] if kind is StackedWorkers else workers.slots[0].model[0].weight
+    last = workers.params["2.weight"] if kind is StackedWorkers else workers.slots[0].model[2].weight
+    assert first.requires_grad is False
+    assert last.requires_grad is True
+    assert start[0].weight.shape[0] == 16
+
+
 def test_network_steps_are_counted():
     _, workers = run(StackedWorkers, problem(mlp), PARAMS, num_starts=2)
     assert workers.network_steps == 3 * 2 + 9 * (4 + 2)  # the references alone in the warm-up, then all

@@ -31,6 +31,7 @@ class CheckpointFile:
 
     def load(self) -> dict[str, Any] | None:
         """The newest whole checkpoint, or None where none was ever written."""
+        damaged = False
         for path in (self.path, self.reserve):
             if not path.exists():
                 continue
@@ -38,7 +39,9 @@ class CheckpointFile:
             if state is not None:
                 return state
             warnings.warn(f"the checkpoint {path} is damaged; going back to the one before it.", stacklevel=2)
-        if self.path.exists() or self.reserve.exists():
+            path.unlink()  # or the next save would put it in the place of the whole one
+            damaged = True
+        if damaged:
             raise RunError(f"no whole checkpoint is left in {self.path.parent}: start again in another folder.")
         return None
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import tyro
-import yaml
 
 from autoweight import commands, listing
 from autoweight.config import AgentName, Command, DataConfig, Knob, RunConfig, SearchConfig, TrainingConfig
@@ -31,14 +30,14 @@ class Common:
     """First seed: of data split, noise, network start and batch order."""
     device: str = "cpu"
     """Where to compute, such as cpu or cuda."""
-    data_dir: Path | None = None
-    """Where the data set's files are; short for --data.folder."""
 
 
 @dataclass(frozen=True)
 class Trained(Common):
     """What the commands that train methods take."""
 
+    data_dir: Path | None = None
+    """Where the data set's files are; short for --data.folder."""
     strategy: Path | None = None
     """Strategy file that law uses."""
     knob: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
@@ -73,6 +72,8 @@ class CompareArguments(Trained):
 class SearchArguments(Common):
     """Find a strategy and write it to strategy.safetensors."""
 
+    data_dir: Path | None = None
+    """Where the data set's files are; short for --data.folder."""
     agent: AgentName | None = None
     """What searches; short for --search.agent."""
     preset: PresetName = "default"
@@ -153,7 +154,7 @@ def _demo(words: list[str]) -> None:
 
 def _list(words: list[str]) -> None:
     """recipes, methods with their knobs, networks and data sets, each with a line"""
-    if words:
+    if words and not {"-h", "--help"} & set(words):
         raise UserError("list takes no arguments.")
     print(listing.everything())
 
@@ -179,15 +180,11 @@ def _base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[st
         return config, words
     if command == "demo":
         return commands.demo_config(), words
-    known = [word for word in words if word in RECIPES]
-    names = known or [word for word in words[:1] if not word.startswith("-")]
-    if not names and not {"-h", "--help"} & set(words):
-        raise UserError(f"name a recipe: autoweight {command} RECIPE; there are: {', '.join(RECIPES)}.")
-    name = names[0] if names else next(iter(RECIPES))
-    words = list(words)
-    if names:
-        words.remove(name)
-    return replace(get_recipe(name), command=command), words
+    if words and not words[0].startswith("-"):
+        return replace(get_recipe(words[0]), command=command), words[1:]
+    if not {"-h", "--help"} & set(words):
+        raise UserError(f"name a recipe first: autoweight {command} RECIPE; there are: {', '.join(RECIPES)}.")
+    return replace(get_recipe(next(iter(RECIPES))), command=command), words
 
 
 def _value_of(flag: str, words: list[str]) -> str | None:
@@ -225,7 +222,7 @@ def _method_settings(base: RunConfig, typed: Trained) -> dict[str, Any]:
         method, name, value = _split_knob(setting)
         knobs.setdefault(method, {})[name] = value
         check_knobs(method, {name: value})
-    return {"knobs": knobs, "strategy": None if typed.strategy is None else str(typed.strategy)}
+    return {"knobs": knobs, "strategy": None if typed.strategy is None else str(typed.strategy.absolute())}
 
 
 def _split_knob(setting: str) -> tuple[str, str, Knob]:
@@ -234,5 +231,9 @@ def _split_knob(setting: str) -> tuple[str, str, Knob]:
     if not (equals and dot):
         raise UserError(f"--knob takes METHOD.NAME=VALUE, such as focal.gamma=3, but got '{setting}'.")
     knobs_of(method)  # the method is known
-    parsed = yaml.safe_load(value)
-    return method, name, parsed if isinstance(parsed, bool | int | float) else value
+    if value in ("true", "false"):
+        return method, name, value == "true"
+    try:
+        return method, name, float(value)
+    except ValueError:
+        return method, name, value

@@ -1,6 +1,7 @@
 """Train methods over seeds and compare them: what `train` and `compare` do, one method and seed after the other."""
 
 import platform
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import fmean
@@ -9,13 +10,14 @@ from typing import Any, NamedTuple
 import torch
 
 import autoweight
-from autoweight.config import RunConfig
+from autoweight.config import RunConfig, TrainingConfig
 from autoweight.data import Splits, check_training_data, load_splits
 from autoweight.errors import UserError
 from autoweight.methods import TrainingFacts, make_method
 from autoweight.models import make_network
 from autoweight.run_folder import RunFolder
-from autoweight.strategy import Weigher
+from autoweight.strategy import Strategy, Weigher
+from autoweight.strategy.stages import stage_starts
 from autoweight.training.evaluate import accuracy
 from autoweight.training.loop import StageReport, Training, train
 
@@ -36,14 +38,20 @@ def check(config: RunConfig) -> None:
     splits = _load(config, config.seed)
     check_training_data(splits.train, splits.val, config.training.batch_size)
     make_network(config.network, tuple(splits.train.inputs.shape[1:]), splits.train.num_classes)
+    check_stages(config.training, len(splits.train))
     for method in config.methods:
         _make_weigher(config, method, splits)
+
+
+def check_stages(training: TrainingConfig, num_samples: int) -> None:
+    """Raise `UserError` where a training has too few steps for its stages."""
+    stage_starts(num_samples // training.batch_size * training.epochs, training.num_stages)
 
 
 def check_device(device: str) -> None:
     """Raise `UserError` unless tensors can live on the device."""
     try:
-        torch.zeros(1, device=device)
+        torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"there is no device '{device}' here: use cpu, or cuda where PyTorch finds a GPU.") from error
 
@@ -64,6 +72,7 @@ def compare(config: RunConfig, folder: RunFolder, listen: Listener) -> dict[str,
 
         for job, outcome in zip(group, _train(config, group, folder, report), strict=True):
             folder.log({"event": "trained", **job._asdict(), **outcome})
+        folder.checkpoint(_checkpoint_name(group)).remove()
     results: dict[str, Any] = {}
     for method in config.methods:
         lines = [folder.find(event="trained", method=method, seed=seed) or {} for seed in config.seeds]
@@ -104,7 +113,7 @@ def _train(
     parts = {job.seed: Splits(*(part.to(config.device) for part in _load(config, job.seed))) for job in jobs}
     with torch.random.fork_rng():
         trainings = [_training(config, job, parts[job.seed], report) for job in jobs]
-        checkpoint = folder.checkpoint("+".join(f"{job.method}-{job.seed}" for job in jobs))
+        checkpoint = folder.checkpoint(_checkpoint_name(jobs))
         seconds = train(trainings, config.training, checkpoint)
     precision = config.training.precision
     return [
@@ -128,6 +137,11 @@ def _training(config: RunConfig, job: Job, splits: Splits, report: Callable[[Job
     )
 
 
+def _checkpoint_name(jobs: Sequence[Job]) -> str:
+    """The first job tells: groups are cut from one list."""
+    return f"{jobs[0].method}-{jobs[0].seed}"
+
+
 def _load(config: RunConfig, seed: int) -> Splits:
     return load_splits(config.data, seed, final=True)
 
@@ -136,4 +150,11 @@ def _make_weigher(config: RunConfig, method: str, splits: Splits) -> Weigher:
     knobs = dict(config.knobs.get(method, {}))
     if method == "law" and config.strategy is not None:
         knobs["strategy"] = config.strategy
-    return make_method(method, TrainingFacts(splits.train.class_counts, splits.train.clean), knobs)
+    weigher = make_method(method, TrainingFacts(splits.train.class_counts, splits.train.clean), knobs)
+    if method == "law" and isinstance(weigher, Strategy) and weigher.reduction != config.training.reduction:
+        warnings.warn(
+            f"the strategy was searched with --training.reduction {weigher.reduction}, but trains with "
+            f"{config.training.reduction}.",
+            stacklevel=2,
+        )
+    return weigher

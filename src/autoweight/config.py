@@ -200,6 +200,10 @@ class SearchConfig(_Strict):
         require(0 < self.episode_share <= 1, f"search.episode_share goes up to 1, but is {self.episode_share}.")
         require(self.proxy_epochs >= 0, f"search.proxy_epochs cannot be negative, but is {self.proxy_epochs}.")
         require(
+            self.num_workers > 1 or self.choice_rounds == 0,
+            "search.num_workers must be at least 2, so that there is something to choose from.",
+        )
+        require(
             self.num_workers % self.num_starts == 0,
             f"search.num_workers ({self.num_workers}) must be a multiple of search.num_starts ({self.num_starts}).",
         )

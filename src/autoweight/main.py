@@ -1,6 +1,7 @@
 """The entry point: turns errors into one sentence and an exit status."""
 
 import sys
+import warnings
 from importlib.util import find_spec
 
 from autoweight.errors import RunError, UserError
@@ -14,6 +15,7 @@ def main() -> None:
         sys.exit("autoweight: the command line needs more packages: pip install 'autoweight[cli]'")
     from autoweight.cli import run
 
+    warnings.showwarning = lambda message, *rest, **more: print(f"autoweight: {message}", file=sys.stderr)
     try:
         run(sys.argv[1:])
     except UserError as error:

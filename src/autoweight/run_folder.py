@@ -50,10 +50,6 @@ class RunFolder:
         """The metrics line with these values, if it was written."""
         return self._lines.get(self._key(wanted))
 
-    def lines(self, event: str) -> list[dict[str, Any]]:
-        """All metrics lines of an event."""
-        return [line for line in self._lines.values() if line["event"] == event]
-
     def finish(self, result: dict[str, Any]) -> None:
         """Write result.json, the last thing a run does, and drop the checkpoints, which have served."""
         write_bytes(self.path / "result.json", (json.dumps(result, indent=2, allow_nan=False) + "\n").encode())

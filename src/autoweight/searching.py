@@ -8,12 +8,12 @@ from typing import Any
 
 from torch import nn
 
-from autoweight.comparison import check_device
+from autoweight.comparison import check_device, check_stages
 from autoweight.config import RunConfig, TrainingConfig
 from autoweight.data import Splits, check_training_data, load_splits
 from autoweight.models import make_network
 from autoweight.run_folder import RunFolder
-from autoweight.search import Progress, check_search, search
+from autoweight.search import Progress, check_search, make_agent, search
 from autoweight.strategy import Strategy
 
 STRATEGY_FILE = "strategy.safetensors"
@@ -32,7 +32,10 @@ def check(config: RunConfig) -> None:
     splits = search_splits(config)
     check_training_data(splits.train, splits.val, config.training.batch_size)
     _make_proxy(config, splits)
-    check_search(config.search, proxy_training(config))
+    training = proxy_training(config)
+    check_stages(training, len(splits.train))
+    check_search(config.search, training)
+    make_agent(config.search, training.num_stages, config.seed)
 
 
 def find_strategy(config: RunConfig, folder: RunFolder, listen: Callable[[Progress], Any]) -> Strategy:

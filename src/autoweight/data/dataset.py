@@ -82,7 +82,8 @@ def as_samples(data: DataLike, num_classes: int | None = None) -> Samples:
     require(hasattr(data, "__len__") and len(data) > 0, "the data set is empty or has no length.")
     pairs = [data[position] for position in range(len(data))]  # type: ignore[arg-type]
     inputs = torch.stack([torch.as_tensor(sample) for sample, _ in pairs])
-    return Samples.of(inputs, torch.as_tensor([int(label) for _, label in pairs]), num_classes)
+    labels = torch.as_tensor([label.item() if isinstance(label, Tensor) else label for _, label in pairs])
+    return Samples.of(inputs, labels, num_classes)
 
 
 def check_training_data(train: Samples, val: Samples, batch_size: int) -> None:
@@ -103,6 +104,7 @@ def check_training_data(train: Samples, val: Samples, batch_size: int) -> None:
 
 def _check(inputs: Tensor, labels: Tensor, num_classes: int | None) -> None:
     require(len(labels) > 0, "the data set is empty.")
+    require(inputs.dim() > 1, "inputs need a dimension of samples and at least one of values.")
     require(len(inputs) == len(labels), f"there are {len(inputs)} inputs, but {len(labels)} labels.")
     require(
         not (labels.is_floating_point() or labels.is_complex()) and labels.dtype != torch.bool and labels.dim() == 1,

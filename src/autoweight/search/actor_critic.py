@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autoweight.config import ActorCriticConfig
+from autoweight.config import SearchConfig
 from autoweight.search.agent import Agent, Transition
 from autoweight.search.buffer import Buffer
 from autoweight.search.critic import Critics
@@ -17,17 +17,11 @@ from autoweight.strategy.actor import Actor
 class ActorCritic(Agent):
     """Explores around an actor that learns from critics."""
 
-    def __init__(
-        self,
-        config: ActorCriticConfig,
-        num_workers: int,
-        num_stages: int,
-        warmup_stages: int,
-        bounds: Tensor,
-        seed: int,
-    ) -> None:
-        self.config = config
-        self.num_workers, self.num_stages, self.warmup_stages = num_workers, num_stages, warmup_stages
+    def __init__(self, search: SearchConfig, num_stages: int, bounds: Tensor, seed: int) -> None:
+        self.config = config = search.actor_critic
+        self.num_workers, self.num_stages, self.warmup_stages = search.num_workers, num_stages, search.warmup_stages
+        # Where nothing is chosen at the end, as in the paper, there is no need for a worker that does not explore.
+        self.num_greedy = 1 if search.choice_rounds else 0
         self.generator = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -50,10 +44,10 @@ class ActorCritic(Agent):
 
     @torch.no_grad()
     def act(self, stage: int, state: Tensor) -> Tensor:
-        """The actor's parameters plus exploration; worker 0's without."""
+        """The actor's parameters plus exploration; without it for worker 0, where a strategy is chosen at the end."""
         params: Tensor = self.learner.actor(state)
         explored = self._explore(stage, params)
-        return torch.cat([params[:1], explored[1:]])
+        return torch.cat([params[: self.num_greedy], explored[self.num_greedy :]])
 
     def learn(self, transition: Transition) -> None:
         """Remember the stage and run the full-data update."""

@@ -17,7 +17,7 @@ class Transition(NamedTuple):
 
 
 class Agent(ABC):
-    """Proposes strategy parameters for every worker and stage; worker 0 never explores, but runs the best guess."""
+    """Proposes strategy parameters for every worker and stage; worker 0 runs the agent's best guess."""
 
     @abstractmethod
     def begin_episode(self, progress: float) -> None:

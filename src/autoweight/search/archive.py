@@ -35,16 +35,23 @@ class Archive:
         self.returns.append(returns)
 
     def candidates(self, count: int) -> Tensor:
-        """The tables that deserve a second look, `[count, stages, P]`: no weighting, late guesses, the best tries.
+        """The tables that deserve a second look, `[count, stages, P]`: late guesses, the best tries, no weighting.
 
         One return is mostly luck, and the best of many even more so; the guesses are what the agent made of them all.
         """
         tables, returns = torch.cat(self.tables), torch.cat(self.returns).nan_to_num(nan=float("-inf"))
         guesses = torch.stack([episode[0] for episode in self.tables]).flip(0)[: max(count // 3, 1)]
-        chosen = torch.cat([torch.zeros_like(tables[:1]), guesses])[:count]
-        best = tables[returns.argsort(descending=True)[: count - len(chosen)]]
-        filled = torch.cat([chosen, best])
-        return torch.cat([filled, filled[:1].expand(count - len(filled), -1, -1)])
+        best = tables[returns.argsort(descending=True)[: count - 1 - len(guesses)]]
+        chosen = torch.cat([guesses, best])[: count - 1]
+        nothing = torch.zeros_like(tables[:1]).expand(count - len(chosen), -1, -1)
+        return torch.cat([chosen, nothing])
+
+    def last_guess(self) -> tuple[Tensor, list[Tensor]]:
+        """The newest guess that did not blow up, as the only candidate, and its return."""
+        for tables, returns in zip(reversed(self.tables), reversed(self.returns), strict=True):
+            if not returns[0].isnan():
+                return tables[:1], [returns[:1]]
+        return self.tables[-1][:1], [self.returns[-1][:1]]
 
     def state_dict(self) -> dict[str, Any]:
         """The archive's content."""

@@ -15,7 +15,14 @@ class Evolution(Agent):
     """Proposes tables drawn by CMA-ES; worker 0 runs the distribution's mean."""
 
     def __init__(
-        self, num_workers: int, num_stages: int, warmup_stages: int, bounds: Tensor, knots: int, sigma: float, seed: int
+        self,
+        num_workers: int,
+        episode_stages: int,
+        warmup_stages: int,
+        bounds: Tensor,
+        knots: int,
+        sigma: float,
+        seed: int,
     ) -> None:
         try:
             from cmaes import CMA
@@ -25,7 +32,7 @@ class Evolution(Agent):
         box = np.tile([-1.0, 1.0], (size, 1))
         require(num_workers > 4, f"the cmaes agent needs at least 5 workers, but has {num_workers}.")
         self.cma = CMA(np.zeros(size), sigma, bounds=box, population_size=num_workers - 1, seed=seed)
-        self.num_stages, self.warmup_stages = num_stages, warmup_stages
+        self.episode_stages, self.warmup_stages = episode_stages, warmup_stages
         self.bounds, self.knots = bounds, knots
         self.told: list[list[float]] = []
         self.points: list[Any] = []
@@ -52,7 +59,7 @@ class Evolution(Agent):
 
     def _tables(self, points: np.ndarray[Any, Any]) -> Tensor:
         values = torch.as_tensor(points, dtype=torch.float32).view(len(points), self.knots, -1) * self.bounds
-        return interpolate(values, self.num_stages, self.warmup_stages)
+        return interpolate(values, self.episode_stages, self.warmup_stages)
 
     def state_dict(self) -> dict[str, Any]:
         """What CMA-ES was told; asking and telling again rebuilds it."""

@@ -125,7 +125,7 @@ class Search:
 
     def _choose(self, candidates: Tensor) -> Found:
         if not self.choices:
-            candidates, self.choices = self.archive.tables[-1][:1], [self.archive.returns[-1][:1]]
+            candidates, self.choices = self.archive.last_guess()
         mean = torch.stack(self.choices).mean(dim=0).nan_to_num(nan=float("-inf"))
         best = int(mean.argmax())
         if mean[best] == float("-inf"):

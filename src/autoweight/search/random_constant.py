@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from autoweight.errors import require
 from autoweight.search.agent import Agent
 
 
@@ -12,6 +13,7 @@ class RandomConstant(Agent):
     """Proposes parameters drawn uniformly from the box and keeps them through the episode; worker 0 runs the best."""
 
     def __init__(self, num_workers: int, bounds: Tensor, seed: int) -> None:
+        require(num_workers > 1, "the constant agent needs at least 2 workers.")
         self.num_workers = num_workers
         self.bounds = bounds
         self.generator = torch.Generator().manual_seed(seed)

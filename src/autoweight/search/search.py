@@ -1,6 +1,7 @@
 """From a network and data to a strategy: sets up workers and agent, runs Algorithm 2, and wraps what it found."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -41,8 +42,9 @@ def search(
     training set, or there is nothing to find. With a `checkpoint`, a search that was killed goes on where it was.
     """
     config, training = config or SearchConfig(), training or TrainingConfig()
-    val = as_samples(val_data)
-    train = as_samples(train_data, val.num_classes)
+    train, val = as_samples(train_data), as_samples(val_data)
+    num_classes = max(train.num_classes, val.num_classes)
+    train, val = replace(train, num_classes=num_classes), replace(val, num_classes=num_classes)
     check_training_data(train, val, training.batch_size)
     check_search(config, training)
     problem = Problem(make_model, train, val, training, config.features, config.label_feature, augmentation, device)
@@ -58,6 +60,7 @@ def search(
         training.reduction,
         train.class_counts,
         actor=agent.learner.actor if isinstance(agent, ActorCritic) else None,
+        actor_stages=config.episode_stages(training.num_stages),
         info={
             "agent": config.agent,
             "seed": seed,
@@ -84,9 +87,10 @@ def make_agent(config: SearchConfig, num_stages: int, seed: int) -> Agent:
     bounds = bounds_of(config.features)
     match config.agent:
         case "actor-critic":
-            return ActorCritic(config.actor_critic, config.num_workers, num_stages, config.warmup_stages, bounds, seed)
+            return ActorCritic(config, num_stages, bounds, seed)
         case "cmaes":
             knots = config.knots if config.stagewise else 1
-            return Evolution(config.num_workers, num_stages, config.warmup_stages, bounds, knots, config.sigma, seed)
+            stages = config.episode_stages(num_stages)
+            return Evolution(config.num_workers, stages, config.warmup_stages, bounds, knots, config.sigma, seed)
         case "constant":
             return RandomConstant(config.num_workers, bounds, seed)

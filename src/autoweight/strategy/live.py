@@ -12,8 +12,8 @@ from autoweight.strategy.state import StateTracker
 class LiveActor:
     """Runs an actor on the state of a training that goes on: equation 4 at the start of every stage."""
 
-    def __init__(self, actor: Actor) -> None:
-        self.actor = actor
+    def __init__(self, actor: Actor, trained_stages: int) -> None:
+        self.actor, self.trained_stages = actor, trained_stages
         self.tracker = StateTracker()
         self.stage = 0
         self.loss_sum = torch.zeros(())
@@ -38,7 +38,7 @@ class LiveActor:
         """The running stage's strategy parameters."""
         if self.params is None:
             with torch.no_grad():
-                self.params = self.actor(self.tracker.state(stage))
+                self.params = self.actor(self.tracker.state(min(stage, self.trained_stages - 1)))
         return self.params
 
     def state_dict(self) -> dict[str, Any]:

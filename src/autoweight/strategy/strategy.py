@@ -21,8 +21,8 @@ class Strategy(Weigher):
     """Weighs by `1 + tanh(theta_T . f + b)`, with theta_T and b from row T of a table, or from the live actor.
 
     `table` is `[stages, features + 1]`, the bias last. The first `warmup_stages` weigh everything by 1. A strategy with
-    the label feature has to know the training set's class counts. `reduction` is the one it was searched under. `info`
-    tells how it was found.
+    the label feature has to know the training set's class counts. `reduction` is the one it was searched under; the
+    actor has learned the first `actor_stages`. `info` tells how it was found.
 
     >>> strategy = Strategy(torch.tensor([[0.0, 0.0], [-4.0, -1.0]]), features=("loss",), warmup_stages=1)
     >>> strategy.weigh(torch.tensor([0.1, 2.0]), torch.zeros(2, 3), torch.tensor([0, 1]), progress=0.7).tolist()
@@ -38,6 +38,7 @@ class Strategy(Weigher):
         reduction: Reduction = "mean",
         class_counts: Tensor | None = None,
         actor: Actor | None = None,
+        actor_stages: int | None = None,
         info: dict[str, Any] | None = None,
     ) -> None:
         check_features(features)
@@ -55,6 +56,7 @@ class Strategy(Weigher):
         self.label_feature = label_feature
         self.reduction = reduction
         self.actor = actor
+        self.actor_stages = actor_stages or len(table)
         self.info = info or {}
         self._label_values: Tensor | None = None
         self._live: LiveActor | None = None
@@ -87,7 +89,7 @@ class Strategy(Weigher):
         require(self.actor is not None, "this strategy has no actor: it can only be used as a table.")
         copy = self._copy()
         copy._label_values = self._label_values
-        copy._live = LiveActor(self.actor)  # type: ignore[arg-type]
+        copy._live = LiveActor(self.actor, self.actor_stages)  # type: ignore[arg-type]
         copy.capturable = False
         return copy
 
@@ -109,6 +111,7 @@ class Strategy(Weigher):
         }
         if self.actor is not None:
             header["actor"] = self.actor.shape
+            header["actor_stages"] = self.actor_stages
             tensors |= {f"actor.{name}": value.cpu() for name, value in self.actor.state_dict().items()}
         files.write(Path(path), tensors, header)
 
@@ -130,6 +133,7 @@ class Strategy(Weigher):
                 header["reduction"],
                 class_counts,
                 actor,
+                header.get("actor_stages"),
                 header["info"],
             )
         except (KeyError, TypeError, RuntimeError) as error:
@@ -155,6 +159,7 @@ class Strategy(Weigher):
             self.reduction,
             class_counts,
             self.actor,
+            self.actor_stages,
             self.info,
         )
 

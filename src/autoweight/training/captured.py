@@ -128,9 +128,11 @@ def kept(tensors: Iterator[Tensor]) -> Iterator[None]:
     """Put the tensors' values back at the end."""
     places = list(tensors)
     values = [place.clone() for place in places]
-    yield
-    for place, value in zip(places, values, strict=True):
-        place.copy_(value)
+    try:
+        yield
+    finally:
+        for place, value in zip(places, values, strict=True):
+            place.copy_(value)
 
 
 def has_dropout(model: nn.Module) -> bool:

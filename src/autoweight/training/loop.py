@@ -12,7 +12,7 @@ from autoweight.checkpoint import CheckpointFile
 from autoweight.config import Augmentation, TrainingConfig
 from autoweight.data import Samples, check_training_data
 from autoweight.data.loader import Loader
-from autoweight.errors import RunError
+from autoweight.errors import RunError, require
 from autoweight.strategy import Weigher
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.captured import CapturedSteps
@@ -53,7 +53,9 @@ def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: Che
     networks need the same number of steps.
     """
     slots = [_make_slot(training, config) for training in trainings]
-    total_steps = slots[0].loader.steps_per_epoch * config.epochs
+    epoch_steps = {slot.loader.steps_per_epoch for slot in slots}
+    require(len(epoch_steps) == 1, "trainings side by side need as many steps each: run them with --side-by-side 1.")
+    total_steps = epoch_steps.pop() * config.epochs
     starts = stage_starts(total_steps, config.num_stages)
     first_stage, seconds = _restore(checkpoint, slots)
     steps = _make_steps(slots, config, total_steps)

@@ -27,7 +27,7 @@ _FAST: dict[str, tuple[type[Workers], str]] = {
 
 def make_workers(problem: Problem, num_workers: int, num_starts: int = 1) -> Workers:
     """The fastest workers that can run this problem's network; says so where that is the plain loop."""
-    kind, complaint = _FAST[torch.device(problem.device).type]
+    kind, complaint = _FAST.get(torch.device(problem.device).type, _FAST["cpu"])
     try:
         _probe(kind(problem, 2))
     except RuntimeError as error:

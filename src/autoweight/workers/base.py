@@ -52,7 +52,7 @@ class ParamsWeigher(Weigher):
 
 
 class StageOutcome(NamedTuple):
-    """What a stage came to, for every worker `[workers]`; a network that blew up has a loss that is not finite."""
+    """What a stage came to, `[workers]`; where a network or its reference blew up, the loss is not finite."""
 
     loss: Tensor
     """Mean unweighted training loss over the stage."""
@@ -109,9 +109,12 @@ class Workers(ABC):
         loss = self._train(stage, params.to(self.problem.device)).cpu()
         accuracy = self._evaluate().cpu()
         reference = accuracy[-self.num_starts :][self.group_of_worker]
+        reference_loss = loss[-self.num_starts :][self.group_of_worker]
         if together:
-            return StageOutcome(loss[self.group_of_worker], reference, reference)
-        return StageOutcome(loss[: self.num_workers], accuracy[: self.num_workers], reference)
+            return StageOutcome(reference_loss, reference, reference)
+        # Without a sound reference there is nothing to compare with.
+        loss = torch.where(reference_loss.isfinite(), loss[: self.num_workers], reference_loss)
+        return StageOutcome(loss, accuracy[: self.num_workers], reference)
 
     def _fresh_model(self, seed: int) -> nn.Module:
         with torch.random.fork_rng(devices=[]):

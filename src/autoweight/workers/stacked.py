@@ -15,6 +15,8 @@ from autoweight.workers.base import SteppedWorkers
 
 Tensors = dict[str, Tensor]
 
+_CHUNK = 1000  # validation samples at a time
+
 
 class StackedWorkers(SteppedWorkers):
     """Every parameter and buffer gets a leading dimension of slots; `torch.vmap` runs the unchanged module over it."""
@@ -27,7 +29,9 @@ class StackedWorkers(SteppedWorkers):
     def _copy_networks(self, slots: Tensor) -> None:
         slots = slots.to(self.problem.device)
         momenta = [self.optimizer.state[param].get("momentum_buffer") for param in self.params.values()]
-        self.params = {name: param.detach()[slots].requires_grad_() for name, param in self.params.items()}
+        self.params = {
+            name: param.detach()[slots].requires_grad_(param.requires_grad) for name, param in self.params.items()
+        }
         self.buffers = {name: buffer[slots] for name, buffer in self.buffers.items()}
         self._make_optimizer()
         for param, momentum in zip(self.params.values(), momenta, strict=True):
@@ -77,9 +81,12 @@ class StackedWorkers(SteppedWorkers):
     def _evaluate(self) -> Tensor:
         self.skeleton.eval()
 
-        def predict(net: Tensors, buffers: Tensors) -> Tensor:
-            logits: Tensor = functional_call(self.skeleton, (net, buffers), self.val.inputs)
-            return logits
+        def predict(net: Tensors, buffers: Tensors, inputs: Tensor) -> Tensor:
+            logits: Tensor = functional_call(self.skeleton, (net, buffers), inputs)
+            return logits.argmax(dim=-1)
 
-        logits = torch.vmap(predict)(self.params, self.buffers)
-        return (logits.argmax(dim=-1) == self.val.labels).float().mean(dim=-1)
+        correct = torch.zeros(len(self.group_of_slot), device=self.problem.device)
+        for inputs, labels in zip(self.val.inputs.split(_CHUNK), self.val.labels.split(_CHUNK), strict=True):
+            predicted = torch.vmap(predict, in_dims=(0, 0, None))(self.params, self.buffers, inputs)
+            correct += (predicted == labels).sum(dim=-1)
+        return correct / len(self.val)
