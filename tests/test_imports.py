@@ -11,17 +11,18 @@ import autoweight
 
 ROOT = Path(autoweight.__file__).parent
 
-BASE = {"config", "errors"}
+BASE = {"config", "errors", "atomic"}
 DATA = {"data", "models"}
 # What each part may import of ours, besides itself.
 ALLOWED = {
     "errors": set(),
+    "atomic": {"errors"},
     "config": {"errors"},
     "strategy": BASE,
     "methods": BASE | {"strategy"},
     "data": BASE,
     "models": BASE,
-    "checkpoint": BASE | {"strategy"},
+    "checkpoint": BASE,
     "training": BASE | DATA | {"strategy", "methods", "checkpoint"},
     "workers": BASE | DATA | {"strategy", "methods", "checkpoint", "training"},
     "search": BASE | DATA | {"strategy", "methods", "checkpoint", "training", "workers"},

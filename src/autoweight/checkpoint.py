@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from autoweight.atomic import write_bytes
 from autoweight.errors import RunError
-from autoweight.strategy.files import write_bytes
 
 
 class CheckpointFile:

@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from autoweight.atomic import write_bytes
 from autoweight.checkpoint import CheckpointFile
 from autoweight.config import RunConfig
 from autoweight.config_files import dump_config, first_difference, load_config
 from autoweight.errors import UserError, require
-from autoweight.strategy.files import write_bytes
 
 _KEYS = ("event", "method", "seed", "stage", "episode")  # what tells one metrics line from another
 

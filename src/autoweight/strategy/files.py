@@ -1,7 +1,6 @@
 """Strategy files: safetensors with a JSON header. Tensors and text only, so that loading one runs nothing."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from autoweight.atomic import write_bytes
 from autoweight.errors import UserError
 
 FORMAT = "autoweight-strategy"
@@ -19,19 +19,6 @@ def write(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> Non
     """Write tensors and header; the file appears whole or not at all."""
     metadata = {"format": FORMAT, "version": str(VERSION), "header": json.dumps(header)}
     write_bytes(path, safetensors.torch.save(tensors, metadata))
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Replace a file's content in one move, so that a kill at any moment leaves the old or the new."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}.") from error
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

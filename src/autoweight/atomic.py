@@ -1,0 +1,19 @@
+"""Files that are never half-written."""
+
+import os
+from pathlib import Path
+
+from autoweight.errors import UserError
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace a file's content in one move, so that a kill at any moment leaves the old or the new."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}.") from error
