@@ -15,13 +15,13 @@ _ABOVE = {
 
 def describe(strategy: Strategy) -> list[str]:
     """Sentences on the strategy at its start, middle and end: who counts more, who less, and how much."""
+    if not strategy.table.any():
+        return ["All samples count the same: nothing better was found than not to weigh."]
     sentences = []
     if strategy.warmup_stages:
         sentences.append(
             f"Until {_percent(strategy.warmup_stages, strategy)} of the training, all samples count the same."
         )
-    if strategy.warmup_stages == strategy.num_stages:
-        return sentences
     parts = torch.linspace(strategy.warmup_stages, strategy.num_stages - 1, 3).round().int().unique().tolist()
     for stage in parts:
         rows = [_describe_feature(strategy, stage, column) for column in range(len(strategy.features))]
