@@ -191,6 +191,8 @@ def run_here(monkeypatch, capsys, words):
 MISTAKES = {
     "unknown command": (["trian", "digits-noise"], "unknown command 'trian': did you mean 'train'?"),
     "unknown recipe": (["train", "digit-noise"], "unknown recipe 'digit-noise': did you mean 'digits-noise'?"),
+    "nothing at all": (["train"], "name a recipe first"),
+    "flag without its value": (["train", "--config"], "name a recipe first"),
     "no recipe": (["train", "--method", "focal"], "name a recipe first"),
     "recipe not first": (["train", "--method", "focal", "digits-noise"], "name a recipe first"),
     "unknown method": (["train", "digits-noise", "--method", "focl"], "unknown method 'focl': did you mean 'focal'?"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -189,7 +190,7 @@ def _base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[st
 
 def _value_of(flag: str, words: list[str]) -> str | None:
     """The word behind a flag, or behind its equals sign."""
-    for word, following in zip(words, [*words[1:], None], strict=True):
+    for word, following in zip_longest(words, words[1:]):
         if word == flag:
             return following
         if word.startswith(f"{flag}="):
