@@ -109,7 +109,7 @@ def test_a_search_killed_at_any_moment_goes_on_to_the_same_strategy(tmp_path):
     process.wait()
     refused = autoweight(*words, "--out", "killed", cwd=tmp_path, status=2)
     assert "add --resume to go on" in refused.stderr
-    autoweight(*words, "--out", "killed", "--resume", cwd=tmp_path)
+    autoweight("search", "--out", "killed", "--resume", cwd=tmp_path)  # the folder knows the rest
     tables = [aw.load(tmp_path / name / "strategy.safetensors").table for name in ("whole", "killed")]
     assert torch.equal(*tables)
     metrics = (tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()
@@ -141,7 +141,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     message = process.communicate(timeout=60)[1]
     assert process.returncode == 130
-    assert "go on with: autoweight search --config run/config.yaml --out run --resume" in message
+    assert "go on with: autoweight search --out run --resume" in message
 
 
 def test_a_loss_that_blows_up_fails_the_run_with_1(tmp_path):
@@ -201,7 +201,7 @@ MISTAKES = {
     "unknown flag": (["train", "digits-noise", "--trainig.epochs", "3"], "--training.epochs"),
     "unknown network": (["train", "digits-noise", "--network", "mpl"], "unknown network 'mpl': did you mean 'mlp'?"),
     "unknown data set": (["train", "digits-noise", "--data.dataset", "digit"], "did you mean 'digits'?"),
-    "unknown knob": (["train", "digits-noise", "--knob", "focal.gama=1"], "did you mean 'gamma'?"),
+    "unknown knob": (["train", "digits-noise", "--method", "focal", "--knob", "focal.gama=1"], "did you mean 'gamma'?"),
     "knob of the wrong kind": (["train", "digits-noise", "--knob", "focal.gamma=big"], "takes a value like 2.0"),
     "knob that is no value": (["train", "digits-noise", "--knob", "focal.gamma=[1"], "takes a value like 2.0"),
     "knob without a method": (["train", "digits-noise", "--knob", "gamma=1"], "METHOD.NAME=VALUE"),
@@ -222,6 +222,9 @@ MISTAKES = {
     "law without strategy": (["train", "digits-noise", "--method", "law"], "law needs a strategy"),
     "missing strategy": (["train", "digits-noise", "--method", "law", "--strategy", "x"], "there is no strategy file"),
     "missing config": (["train", "--config", "none.yaml"], "cannot read the configuration none.yaml"),
+    "resume without a folder": (["train", "digits-noise", "--resume"], "--resume needs --out FOLDER"),
+    "knob of a method that is not trained": (["train", "digits-noise", "--knob", "focal.gamma=1"], "not trained"),
+    "strategy without law": (["train", "digits-noise", "--strategy", "x"], "--strategy is for law"),
     "nothing to resume": (["train", "digits-noise", "--out", "nowhere", "--resume"], "holds no run to resume"),
     "unwritable folder": (["train", "digits-noise", "--out", os.devnull + "/run"], "cannot make the output folder"),
     "unknown preset": (["search", "digits-noise", "--preset", "papr"], "did you mean 'paper'?"),

@@ -378,6 +378,21 @@ def test_a_search_in_which_everything_blows_up_says_so():
         Search(workers, make_agent(config, 8, seed=0), config).run()
 
 
+def test_search_takes_numpy_and_refuses_what_it_cannot_use():
+    data = make_blobs(48)
+    arrays = data.inputs.double().numpy(), data.labels.numpy()
+    training = TrainingConfig(epochs=4, batch_size=16, num_stages=4)
+    config = SearchConfig(num_episodes=1, num_workers=5, choice_rounds=1, warmup_stages=1)
+    assert aw.search(lambda: nn.Linear(2, 3), arrays, arrays, config, training=training).num_stages == 4
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(data.inputs, data.labels))
+    with pytest.raises(aw.UserError, match="not a DataLoader"):
+        aw.search(lambda: nn.Linear(2, 3), loader, data, config, training=training)
+    with pytest.raises(aw.UserError, match="callable that returns a fresh network"):
+        aw.search(nn.Linear(2, 3), data, data, config, training=training)
+    with pytest.raises(aw.UserError, match="there is no device"):
+        aw.search(lambda: nn.Linear(2, 3), data, data, config, training=training, device="cuda:99")
+
+
 def test_search_and_training_must_fit():
     with pytest.raises(aw.UserError, match="warm-up"):
         tiny_search("cmaes", warmup_stages=4)

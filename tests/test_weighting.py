@@ -77,7 +77,7 @@ def test_progress_outside_the_training_is_refused(progress):
 
 
 def test_too_few_steps_for_the_stages():
-    with pytest.raises(aw.UserError, match="train longer"):
+    with pytest.raises(aw.UserError, match="cannot be cut into"):
         stage_starts(5, 20)
 
 

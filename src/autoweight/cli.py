@@ -11,7 +11,7 @@ import tyro
 from autoweight import commands, listing
 from autoweight.config import AgentName, Command, DataConfig, Knob, RunConfig, SearchConfig, TrainingConfig
 from autoweight.config_files import load_config
-from autoweight.errors import UserError, unknown
+from autoweight.errors import UserError, require, unknown
 from autoweight.methods import check_knobs, knobs_of
 from autoweight.recipes import RECIPES, get_recipe
 from autoweight.search.presets import PRESETS, PresetName
@@ -111,8 +111,10 @@ def _train(words: list[str]) -> None:
     """Train one network with one method: train RECIPE --method M (--strategy FILE for law)"""
     base, words = _base_config("train", words)
     typed = _parse(TrainArguments, base, words, method=base.methods[0])
-    config = _configured(base, typed, methods=(typed.method,), num_seeds=1, **_method_settings(base, typed))
-    commands.compare(config, typed.out, typed.resume)
+    settings = _method_settings(base, typed, (typed.method,))
+    commands.compare(
+        _configured(base, typed, methods=(typed.method,), num_seeds=1, **settings), typed.out, typed.resume
+    )
 
 
 def _compare(words: list[str]) -> None:
@@ -128,7 +130,8 @@ def _compare(words: list[str]) -> None:
     )
     methods = tuple(name.strip() for name in typed.methods.split(","))
     changes = {"methods": methods, "num_seeds": typed.seeds, "side_by_side": typed.side_by_side}
-    commands.compare(_configured(base, typed, **changes, **_method_settings(base, typed)), typed.out, typed.resume)
+    settings = _method_settings(base, typed, methods)
+    commands.compare(_configured(base, typed, **changes, **settings), typed.out, typed.resume)
 
 
 def _search(words: list[str]) -> None:
@@ -179,6 +182,9 @@ def _base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[st
         if config.command != command:
             raise UserError(f"{file} configures '{config.command}': run autoweight {config.command} --config {file}.")
         return config, words
+    out = _value_of("--out", words)
+    if "--resume" in words and words[0].startswith("-") and out is not None and (Path(out) / "config.yaml").exists():
+        return _base_config(command, [*words, "--config", str(Path(out) / "config.yaml")])
     if command == "demo":
         return commands.demo_config(), words
     if words and not words[0].startswith("-"):
@@ -216,13 +222,16 @@ def _configured(base: RunConfig, typed: Trained | SearchArguments, **changes: An
     return replace(base, **shared, **changes)
 
 
-def _method_settings(base: RunConfig, typed: Trained) -> dict[str, Any]:
+def _method_settings(base: RunConfig, typed: Trained, methods: tuple[str, ...]) -> dict[str, Any]:
     """The strategy file and the methods' knobs, those typed over those of the configuration to start from."""
     knobs = {method: dict(values) for method, values in base.knobs.items()}
     for setting in typed.knob:
         method, name, value = _split_knob(setting)
         knobs.setdefault(method, {})[name] = value
         check_knobs(method, {name: value})
+        require(method in methods, f"--knob {setting} sets a method that is not trained: {', '.join(methods)}.")
+    if typed.strategy is not None:
+        require("law" in methods, f"--strategy is for law, which is not trained: {', '.join(methods)}.")
     return {"knobs": knobs, "strategy": None if typed.strategy is None else str(typed.strategy.absolute())}
 
 

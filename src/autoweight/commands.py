@@ -67,7 +67,7 @@ def _search(config: RunConfig, folder: RunFolder) -> Strategy:
     with ProgressBar() as bar:
 
         def show(progress: Progress) -> None:
-            doing = f"{progress.doing}, episode {progress.episode + 1}, stage {progress.stage + 1}: reference "
+            doing = f"{progress.doing} {progress.episode + 1}.{progress.stage + 1}: reference "
             doing += f"{progress.reference_accuracy:.1%}, greedy {progress.greedy_gain:+.1%}"
             if not isnan(progress.best_gain):
                 doing += f", best {progress.best_gain:+.1%}"
@@ -96,5 +96,5 @@ def _run_folder(config: RunConfig, out: Path | None, resume: bool) -> Iterator[R
     try:
         yield folder
     except KeyboardInterrupt:
-        again = f"autoweight {config.command} --config {folder.path / 'config.yaml'} --out {folder.path} --resume"
+        again = f"autoweight {config.command} --out {folder.path} --resume"
         raise KeyboardInterrupt(f"What is done is saved; go on with: {again}") from None

@@ -12,12 +12,12 @@ import torch
 import autoweight
 from autoweight.config import RunConfig, TrainingConfig
 from autoweight.data import Splits, check_training_data, load_splits
-from autoweight.errors import UserError
 from autoweight.methods import TrainingFacts, make_method
 from autoweight.models import make_network
 from autoweight.run_folder import RunFolder
 from autoweight.strategy import Strategy, Weigher
 from autoweight.strategy.stages import stage_starts
+from autoweight.training.device import check_device
 from autoweight.training.evaluate import accuracy
 from autoweight.training.loop import StageReport, Training, train
 
@@ -46,14 +46,6 @@ def check(config: RunConfig) -> None:
 def check_stages(training: TrainingConfig, num_samples: int) -> None:
     """Raise `UserError` where a training has too few steps for its stages."""
     stage_starts(num_samples // training.batch_size * training.epochs, training.num_stages)
-
-
-def check_device(device: str) -> None:
-    """Raise `UserError` unless tensors can live on the device."""
-    try:
-        torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError) as error:
-        raise UserError(f"there is no device '{device}' here: use cpu, or cuda where PyTorch finds a GPU.") from error
 
 
 def compare(config: RunConfig, folder: RunFolder, listen: Listener) -> dict[str, Any]:

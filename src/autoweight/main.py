@@ -1,5 +1,6 @@
 """The entry point: turns errors into one sentence and an exit status."""
 
+import os
 import sys
 import warnings
 from importlib.util import find_spec
@@ -23,6 +24,9 @@ def main() -> None:
         sys.exit(2)
     except RunError as error:
         print(f"autoweight: {error}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:  # somebody reads only the first lines, such as head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except KeyboardInterrupt as interruption:
         print(f"\nautoweight: interrupted. {interruption}".rstrip(), file=sys.stderr)

@@ -26,6 +26,7 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path | None, config: RunConfig, resume: bool) -> "RunFolder":
         """A fresh folder with the configuration in it, or, to resume, the one of an interrupted run of the same."""
+        require(path is not None or not resume, "--resume needs --out FOLDER, the folder of the run to go on with.")
         path = path or _fresh_path(config)
         _check_usable(path, config, resume)
         try:
@@ -98,5 +99,6 @@ def _check_usable(path: Path, config: RunConfig, resume: bool) -> None:
         return
     difference = first_difference(load_config(path / "config.yaml"), config)
     require(difference is None, f"{path} holds a run of another configuration ({difference}): choose another --out.")
-    state = "a finished run" if (path / "result.json").exists() else "an interrupted run: add --resume to go on"
+    finished = (path / "result.json").exists()
+    state = "a finished run: add --resume to show it" if finished else "an interrupted run: add --resume to go on"
     require(resume, f"{path} holds {state}, or choose another --out.")

@@ -8,13 +8,14 @@ from typing import Any
 
 from torch import nn
 
-from autoweight.comparison import check_device, check_stages
+from autoweight.comparison import check_stages
 from autoweight.config import RunConfig, TrainingConfig
 from autoweight.data import Splits, check_training_data, load_splits
 from autoweight.models import make_network
 from autoweight.run_folder import RunFolder
 from autoweight.search import Progress, check_search, make_agent, search
 from autoweight.strategy import Strategy
+from autoweight.training.device import check_device
 
 STRATEGY_FILE = "strategy.safetensors"
 

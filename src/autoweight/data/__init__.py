@@ -22,7 +22,6 @@ DATASETS: dict[str, Callable[[Path | None], tuple[Samples, Samples]]] = {
     "cifar10": cifar10,
     "cifar100": cifar100,
     "cifar10n": cifar10n_worse,
-    "cifar10n_worse": cifar10n_worse,
     "cifar10n_aggre": cifar10n_aggre,
     "cifar10n_random1": cifar10n_random1,
     "cifar100n": cifar100n,

@@ -78,12 +78,19 @@ def as_samples(data: DataLike, num_classes: int | None = None) -> Samples:
     if isinstance(data, Samples):
         return data
     if isinstance(data, tuple):
-        return Samples.of(data[0], data[1], num_classes)
+        inputs, labels = (torch.as_tensor(part) for part in data)
+        return Samples.of(_single(inputs), labels, num_classes)
+    require(hasattr(data, "__getitem__"), "pass tensors or a map-style Dataset, not a DataLoader or an iterable.")
     require(hasattr(data, "__len__") and len(data) > 0, "the data set is empty or has no length.")
     pairs = [data[position] for position in range(len(data))]  # type: ignore[arg-type]
     inputs = torch.stack([torch.as_tensor(sample) for sample, _ in pairs])
     labels = torch.as_tensor([label.item() if isinstance(label, Tensor) else label for _, label in pairs])
-    return Samples.of(inputs, labels, num_classes)
+    return Samples.of(_single(inputs), labels, num_classes)
+
+
+def _single(inputs: Tensor) -> Tensor:
+    """Double precision, as NumPy has it, in the single precision of networks."""
+    return inputs.float() if inputs.dtype == torch.float64 else inputs
 
 
 def check_training_data(train: Samples, val: Samples, batch_size: int) -> None:

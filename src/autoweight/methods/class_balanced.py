@@ -7,6 +7,7 @@ Knobs   beta: 0 is plain training, towards 1 inverse class frequency; the source
 Cost    One look-up a step.
 """
 
+import torch
 from torch import Tensor
 
 from autoweight.errors import require
@@ -18,6 +19,7 @@ class ClassBalanced(Weigher):
 
     def __init__(self, class_counts: Tensor, beta: float = 0.999) -> None:
         require(0 <= beta < 1, f"class_balanced's beta goes from 0 to below 1, but is {beta}.")
+        class_counts = torch.as_tensor(class_counts)
         require(
             class_counts.dim() == 1 and len(class_counts) > 0 and bool((class_counts > 0).all()),
             "class_balanced needs how many samples each class has, all above 0.",

@@ -16,7 +16,12 @@ class ProgressBar:
 
     def __init__(self) -> None:
         console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=12),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )
         self._bar = RichProgress(*columns, console=console) if console.is_terminal else None
         self._task = self._bar.add_task("starting", total=None) if self._bar else None
         self._last_line = time.monotonic()

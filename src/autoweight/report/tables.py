@@ -14,7 +14,7 @@ def comparison_table(result: dict[str, Any]) -> Table:
     table.add_column("accuracy %", justify="right")
     table.add_column("std. error", justify="right")
     if result["recovered"]:
-        table.add_column("oracle gap closed", justify="right")
+        table.add_column("recovered", justify="right")
     table.add_column("seconds", justify="right")
     for method, values in result["methods"].items():
         accuracies = values["test_accuracy"]

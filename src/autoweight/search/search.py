@@ -20,6 +20,7 @@ from autoweight.search.random_constant import RandomConstant
 from autoweight.strategy import Strategy
 from autoweight.strategy.actor import bounds_of
 from autoweight.strategy.features import check_features
+from autoweight.training.device import check_device
 from autoweight.workers import Problem, make_workers
 
 
@@ -46,6 +47,11 @@ def search(
     num_classes = max(train.num_classes, val.num_classes)
     train, val = replace(train, num_classes=num_classes), replace(val, num_classes=num_classes)
     check_training_data(train, val, training.batch_size)
+    check_device(device)
+    require(
+        not isinstance(make_model, nn.Module) and callable(make_model),
+        "make_model is a callable that returns a fresh network, such as lambda: Net(), not the network itself.",
+    )
     check_search(config, training)
     problem = Problem(make_model, train, val, training, config.features, config.label_feature, augmentation, device)
     with torch.random.fork_rng():

@@ -23,6 +23,7 @@ def stage_starts(total_steps: int, num_stages: int) -> list[int]:
     """The first step of every stage, and `total_steps` as the end of the last: `[num_stages + 1]`."""
     require(
         total_steps >= num_stages,
-        f"a training of {total_steps} steps cannot be cut into {num_stages} stages: train longer or use fewer stages.",
+        f"a training of {total_steps} steps cannot be cut into {num_stages} stages: raise training.epochs or lower "
+        "training.num_stages.",
     )
     return [ceil(stage * total_steps / num_stages) for stage in range(num_stages + 1)]

@@ -63,6 +63,9 @@ class Strategy(Weigher):
         if class_counts is not None:
             self._label_values = label_values(class_counts, label_feature)
 
+    def __repr__(self) -> str:
+        return f"Strategy({', '.join(self.features)}; {self.num_stages} stages, {self.warmup_stages} of warm-up)"
+
     @property
     def num_stages(self) -> int:
         """How many stages the table divides a training into."""
