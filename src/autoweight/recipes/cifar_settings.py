@@ -1,6 +1,6 @@
 """What the CIFAR recipes share: the paper's schedule, and a search on a small proxy.
 
-The proxy is not good enough yet: on noisy CIFAR-10 it did not memorise, and what it found did harm (docs/results.md).
+The proxy is not good enough yet: on noisy CIFAR-10 what it found did harm (docs/results.md).
 """
 
 from autoweight.config import DataConfig, SearchConfig, TrainingConfig

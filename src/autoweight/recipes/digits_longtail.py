@@ -3,7 +3,8 @@
     autoweight search digits-longtail --out found
     autoweight compare digits-longtail --methods uniform,law --seeds 5 --strategy found/strategy.safetensors
 
-The decay matters: a network that fits everything to a loss of 0 pays little heed to weights.
+The decay is there to make weighting matter: a network that fits everything pays little heed to weights, and without
+decay plain training does better too (docs/search.md).
 """
 
 from autoweight.config import DataConfig, RunConfig, SearchConfig, TrainingConfig
