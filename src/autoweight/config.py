@@ -164,6 +164,11 @@ class SearchConfig(_Strict):
     """Network to search with; empty takes the run's own."""
     proxy_epochs: int = 0
     """Epochs of a training in the search; 0 takes the run's own. Too few to memorise leave nothing to find."""
+    head_start: int = 0
+    """Times that an episode's first stage is trained beforehand, unweighted, by the reference alone and so at little
+    cost: weighting then begins with a network that knows as much as one in a full training does by then."""
+    augment_stages: bool = True
+    """Augment an episode's stages, not its head start alone; without, networks memorise within few epochs."""
     num_episodes: int = 12
     """Episodes that each worker runs."""
     num_workers: int = 31
@@ -186,6 +191,8 @@ class SearchConfig(_Strict):
     """cmaes: points between which the table runs linearly."""
     sigma: float = 0.4
     """cmaes: initial step, as a share of the box."""
+    coarse_share: float = 0.35
+    """cmaes: share of the episodes that look for one theta for the whole training, from which stages then part."""
     actor_critic: ActorCriticConfig = ActorCriticConfig()
 
     def episode_stages(self, num_stages: int) -> int:
@@ -195,7 +202,7 @@ class SearchConfig(_Strict):
     def __post_init__(self) -> None:
         for name in ("num_episodes", "num_workers", "num_starts", "knots"):
             require(getattr(self, name) > 0, f"search.{name} must be at least 1, but is {getattr(self, name)}.")
-        for name in ("warmup_stages", "choice_rounds"):
+        for name in ("warmup_stages", "choice_rounds", "head_start"):
             require(getattr(self, name) >= 0, f"search.{name} cannot be negative, but is {getattr(self, name)}.")
         require(0 < self.episode_share <= 1, f"search.episode_share goes up to 1, but is {self.episode_share}.")
         require(self.proxy_epochs >= 0, f"search.proxy_epochs cannot be negative, but is {self.proxy_epochs}.")

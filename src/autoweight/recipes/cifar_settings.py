@@ -17,7 +17,15 @@ NOISE_DATA = DataConfig(
     augmentation="crop_flip",
 )
 
-NOISE_SEARCH = SearchConfig(proxy_network="small_resnet", proxy_epochs=30, num_workers=15)
+NOISE_SEARCH = SearchConfig(
+    proxy_network="small_resnet",
+    proxy_epochs=20,
+    head_start=18,
+    augment_stages=False,
+    num_workers=15,
+    num_episodes=10,
+    choice_rounds=2,
+)
 
 # Rare classes leave few samples, so that epochs are short, and the label tells what is rare.
 RARE_DATA = DataConfig(

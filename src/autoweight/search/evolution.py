@@ -1,4 +1,4 @@
-"""CMA-ES over a smooth table: a few knots, linear between them."""
+"""CMA-ES over one theta for the whole training, and then over a smooth table: a few knots, linear between them."""
 
 from typing import Any
 
@@ -12,7 +12,10 @@ from autoweight.search.smooth import interpolate
 
 
 class Evolution(Agent):
-    """Proposes tables drawn by CMA-ES; worker 0 runs the distribution's mean."""
+    """Proposes tables drawn by CMA-ES; worker 0 runs the distribution's mean.
+
+    The first `coarse_episodes` have one knot: a good constant is soon found, and stages part from there.
+    """
 
     def __init__(
         self,
@@ -22,18 +25,14 @@ class Evolution(Agent):
         bounds: Tensor,
         knots: int,
         sigma: float,
+        coarse_episodes: int,
         seed: int,
     ) -> None:
-        try:
-            from cmaes import CMA
-        except ImportError as error:
-            raise UserError("the cmaes agent needs a package: pip install 'autoweight[search]'.") from error
-        size = knots * len(bounds)
-        box = np.tile([-1.0, 1.0], (size, 1))
         require(num_workers > 4, f"the cmaes agent needs at least 5 workers, but has {num_workers}.")
-        self.cma = CMA(np.zeros(size), sigma, bounds=box, population_size=num_workers - 1, seed=seed)
         self.episode_stages, self.warmup_stages = episode_stages, warmup_stages
-        self.bounds, self.knots = bounds, knots
+        self.bounds, self.knots, self.sigma, self.coarse_episodes = bounds, knots, sigma, coarse_episodes
+        self.population_size, self.seed = num_workers - 1, seed
+        self.cma = self._cma(np.zeros(len(bounds) * (1 if coarse_episodes else knots)), sigma)
         self.told: list[list[float]] = []
         self.points: list[Any] = []
 
@@ -56,9 +55,19 @@ class Evolution(Agent):
     def _tell(self, returns: list[float]) -> None:
         self.told.append(returns)
         self.cma.tell([(point, -value) for point, value in zip(self.points, returns, strict=True)])
+        if len(self.told) == self.coarse_episodes:
+            self.cma = self._cma(np.tile(self.cma.mean, self.knots), self.sigma / 2)
+
+    def _cma(self, mean: np.ndarray[Any, Any], sigma: float) -> Any:
+        try:
+            from cmaes import CMA
+        except ImportError as error:
+            raise UserError("the cmaes agent needs a package: pip install 'autoweight[search]'.") from error
+        box = np.tile([-1.0, 1.0], (len(mean), 1))
+        return CMA(np.clip(mean, -1, 1), sigma, bounds=box, population_size=self.population_size, seed=self.seed)
 
     def _tables(self, points: np.ndarray[Any, Any]) -> Tensor:
-        values = torch.as_tensor(points, dtype=torch.float32).view(len(points), self.knots, -1) * self.bounds
+        values = torch.as_tensor(points, dtype=torch.float32).view(len(points), -1, len(self.bounds)) * self.bounds
         return interpolate(values, self.episode_stages, self.warmup_stages)
 
     def state_dict(self) -> dict[str, Any]:

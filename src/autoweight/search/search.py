@@ -53,7 +53,18 @@ def search(
         "make_model is a callable that returns a fresh network, such as lambda: Net(), not the network itself.",
     )
     check_search(config, training)
-    problem = Problem(make_model, train, val, training, config.features, config.label_feature, augmentation, device)
+    problem = Problem(
+        make_model,
+        train,
+        val,
+        training,
+        config.features,
+        config.label_feature,
+        augmentation,
+        device,
+        config.head_start,
+        config.augment_stages,
+    )
     with torch.random.fork_rng():
         workers = make_workers(problem, config.num_workers, config.num_starts)
         agent = make_agent(config, training.num_stages, seed)
@@ -97,6 +108,8 @@ def make_agent(config: SearchConfig, num_stages: int, seed: int) -> Agent:
         case "cmaes":
             knots = config.knots if config.stagewise else 1
             stages = config.episode_stages(num_stages)
-            return Evolution(config.num_workers, stages, config.warmup_stages, bounds, knots, config.sigma, seed)
+            coarse = round(config.coarse_share * config.num_episodes)
+            warmup = config.warmup_stages
+            return Evolution(config.num_workers, stages, warmup, bounds, knots, config.sigma, coarse, seed)
         case "constant":
             return RandomConstant(config.num_workers, bounds, seed)

@@ -30,6 +30,10 @@ class Problem:
     label_feature: LabelFeature = "log_frequency"
     augmentation: Augmentation = "none"
     device: str = "cpu"
+    head_start: int = 0
+    """Times that the first stage is trained, unweighted and on fresh batches, before the episode begins."""
+    augment_stages: bool = True
+    """Augment the episode's stages too, not its head start alone."""
 
 
 class ParamsWeigher(Weigher):
@@ -87,7 +91,9 @@ class Workers(ABC):
         self.train = problem.train.to(problem.device)
         self.val = problem.val.to(problem.device)
         size = training.batch_size
-        self.loaders = [Loader(self.train, size, group, problem.augmentation) for group in range(num_starts)]
+        stages = problem.augmentation if problem.augment_stages else "none"
+        self.loaders = [Loader(self.train, size, group, stages) for group in range(num_starts)]
+        self.head_loaders = [Loader(self.train, size, group, problem.augmentation) for group in range(num_starts)]
 
     def begin(self, seed: int) -> None:
         """Start an episode everywhere: fresh networks and batch orders that depend on `seed` alone."""
@@ -95,6 +101,11 @@ class Workers(ABC):
             loader.seed = mix(seed, group)
         self.group_of_slot = torch.arange(self.num_starts)
         self._start_networks([self._fresh_model(loader.seed) for loader in self.loaders])
+        nothing = torch.zeros(self.num_starts, len(self.problem.features) + 1, device=self.problem.device)
+        for repeat in range(self.problem.head_start):
+            for group, loader in enumerate(self.head_loaders):
+                loader.seed = mix(seed, group, repeat)
+            self._train(0, nothing, self.head_loaders)
 
     def run_stage(self, stage: int, strategy_params: Tensor) -> StageOutcome:
         """Train all networks through a stage, worker n weighted by `strategy_params[n]`, and look at the result."""
@@ -106,7 +117,7 @@ class Workers(ABC):
         params = strategy_params.new_zeros(self.num_starts, strategy_params.shape[1])
         if not together:
             params = torch.cat([strategy_params, params])
-        loss = self._train(stage, params.to(self.problem.device)).cpu()
+        loss = self._train(stage, params.to(self.problem.device), self.loaders).cpu()
         accuracy = self._evaluate().cpu()
         reference = accuracy[-self.num_starts :][self.group_of_worker]
         reference_loss = loss[-self.num_starts :][self.group_of_worker]
@@ -130,8 +141,8 @@ class Workers(ABC):
         """Make the new slots copies of the old ones at `slots`: parameters, buffers and optimiser state."""
 
     @abstractmethod
-    def _train(self, stage: int, params: Tensor) -> Tensor:
-        """Run a stage's steps, every slot weighted by its row of `params`; returns the slots' mean losses."""
+    def _train(self, stage: int, params: Tensor, loaders: list[Loader]) -> Tensor:
+        """Run a stage's steps on batches of `loaders`, every slot weighted by its row of `params`; mean losses."""
 
     @abstractmethod
     def _evaluate(self) -> Tensor:
@@ -141,14 +152,14 @@ class Workers(ABC):
 class SteppedWorkers(Workers):
     """Workers whose host walks through every step."""
 
-    def _train(self, stage: int, params: Tensor) -> Tensor:
+    def _train(self, stage: int, params: Tensor, loaders: list[Loader]) -> Tensor:
         """Run a stage's steps; returns every slot's mean loss."""
         start, stop = self.stage_starts[stage], self.stage_starts[stage + 1]
         losses = torch.zeros(len(params), device=self.problem.device)
-        streams = zip(*(loader.batches(start, stop) for loader in self.loaders), strict=True)
+        streams = zip(*(loader.batches(start, stop) for loader in loaders), strict=True)
         for step, batches in zip(range(start, stop), streams, strict=True):
             learning_rate = learning_rate_at(self.problem.training, step / self.steps)
-            losses += self._train_step(batches, params, learning_rate, mix(self.loaders[0].seed, step, 2))
+            losses += self._train_step(batches, params, learning_rate, mix(loaders[0].seed, step, 2))
         self.network_steps += len(params) * (stop - start)
         return losses / (stop - start)
 

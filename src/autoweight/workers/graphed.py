@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from autoweight.data.loader import Loader
 from autoweight.training.captured import CapturedSteps, capture, fork, has_dropout, states_of
 from autoweight.training.steps import Slot, autocast
 from autoweight.workers.base import ParamsWeigher, Workers
@@ -28,6 +29,7 @@ class GraphedWorkers(Workers):
     """
 
     graphs: dict[int, Graphs] | None = None
+    head: CapturedSteps
 
     def _start_networks(self, starts: list[nn.Module]) -> None:
         if self.graphs is None:
@@ -43,12 +45,13 @@ class GraphedWorkers(Workers):
             for place, value in zip(states_of(slot), states_of(reference), strict=True):
                 place.copy_(value)
 
-    def _train(self, stage: int, params: Tensor) -> Tensor:
+    def _train(self, stage: int, params: Tensor, loaders: list[Loader]) -> Tensor:
         assert self.graphs is not None
         self.params[-len(params) :] = params
         start, stop = self.stage_starts[stage], self.stage_starts[stage + 1]
         self.network_steps += len(params) * (stop - start)
-        return self.graphs[len(params)].steps.run(start, stop).losses
+        steps = self.head if loaders is self.head_loaders else self.graphs[len(params)].steps
+        return steps.run(start, stop).losses
 
     def _evaluate(self) -> Tensor:
         assert self.graphs is not None
@@ -62,7 +65,11 @@ class GraphedWorkers(Workers):
         groups = [*self.group_of_worker.tolist(), *range(self.num_starts)]
         self.params = torch.zeros(len(groups), len(self.problem.features) + 1, device=self.problem.device)
         self.slots = [self._slot(starts[group], group, own) for group, own in zip(groups, self.params, strict=True)]
-        self.graphs = {len(slots): self._graph(slots) for slots in (self.slots[-self.num_starts :], self.slots)}
+        references = self.slots[-self.num_starts :]
+        self.graphs = {len(slots): self._graph(slots) for slots in (references, self.slots)}
+        if self.problem.head_start:
+            heads = [_on_batches_of(loader, slot) for loader, slot in zip(self.head_loaders, references, strict=True)]
+            self.head = CapturedSteps(heads, self.problem.training, self.steps)
 
     def _slot(self, start: nn.Module, group: int, params: Tensor) -> Slot:
         weigher = ParamsWeigher(self.problem.features, self.label_values, params)
@@ -84,6 +91,13 @@ class GraphedWorkers(Workers):
             fork(count, len(slots))
 
         return Graphs(steps, capture(look), correct)
+
+
+def _on_batches_of(loader: Loader, slot: Slot) -> Slot:
+    """The same network and optimiser, fed by another loader."""
+    twin = copy.copy(slot)
+    twin.loader = loader
+    return twin
 
 
 def _momenta(slot: Slot) -> list[Tensor]:
