@@ -38,6 +38,7 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
         "digits-noise",
         replace(NOISE, actor_critic=replace(NOISE.actor_critic, update="sampled")),
     ),
+    "cmaes, stages from the start": ("digits-noise", SearchConfig(coarse_share=0)),
     "cmaes without DNR": ("digits-noise", SearchConfig(reward="plain")),
     "cmaes without 3SM": ("digits-noise", SearchConfig(stagewise=False)),
     "longtail": ("digits-longtail", get_recipe("digits-longtail").search),

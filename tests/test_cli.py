@@ -166,7 +166,7 @@ def test_help(tmp_path, words):
 def test_demo_tells_the_whole_story(tmp_path):
     config = commands.demo_config()
     training = replace(config.training, epochs=2, num_stages=4)
-    search = replace(config.search, num_episodes=2, num_workers=5, choice_rounds=1, warmup_stages=1)
+    search = replace(config.search, num_episodes=2, num_workers=5, choice_rounds=1, warmup_stages=1, coarse_share=0)
     short = replace(config, training=training, search=search, num_seeds=1)
     (tmp_path / "short.yaml").write_text(dump_config(short))
     shown = autoweight("demo", "--config", "short.yaml", "--out", "run", cwd=tmp_path).stdout

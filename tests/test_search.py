@@ -345,7 +345,7 @@ def test_without_a_choice_the_newest_sound_guess_is_taken():
 
 
 def test_all_knots_reach_the_stages_that_episodes_run():
-    config = SearchConfig(num_workers=5)
+    config = SearchConfig(num_workers=5, coarse_share=0)
     agent = make_agent(config, 20, seed=0)
     assert agent.episode_stages == 14
     agent.begin_episode(0.0)
@@ -402,3 +402,19 @@ def test_search_and_training_must_fit():
         tiny_search("cmaes", num_workers=4)
     with pytest.raises(aw.UserError, match="did you mean 'entropy'"):
         tiny_search("cmaes", features=("entropi",))
+
+
+def test_evolution_finds_a_constant_first_and_stages_part_from_there():
+    config = SearchConfig(num_workers=9, num_episodes=4, coarse_share=0.5)
+    agent = make_agent(config, 20, seed=0)
+    constant = []
+    for _ in range(4):
+        agent.begin_episode(0.0)
+        weighted = agent.tables[:, config.warmup_stages :]
+        constant.append(torch.equal(weighted, weighted[:, :1].expand_as(weighted)))
+        guess = weighted[0]
+        if len(constant) == 3:  # the guess of the first fine episode is the constant that was found
+            assert torch.equal(guess, guess[:1].expand_as(guess))
+            assert guess.any()
+        agent.end_episode(-weighted[:, 0].norm(dim=-1))
+    assert constant == [True, True, False, False]

@@ -154,3 +154,23 @@ def test_make_workers_falls_back_with_a_sentence():
     assert isinstance(workers, SequentialWorkers)
     workers.begin(0)
     assert workers.run_stage(0, PARAMS).loss.isfinite().all()
+
+
+@pytest.mark.parametrize("augment_stages", [True, False])
+def test_a_head_start_trains_the_references_beforehand_at_their_cost_alone(augment_stages):
+    options = {"augmentation": "crop_flip", "augment_stages": augment_stages}
+    headed = problem(cnn, head_start=3, **options)
+    stacked, workers = run(StackedWorkers, headed, PARAMS, num_starts=2)
+    sequential, _ = run(SequentialWorkers, headed, PARAMS, num_starts=2)
+    for one, two in zip(stacked, sequential, strict=True):
+        assert_close(one.loss, two.loss, atol=2e-4, rtol=2e-4)
+    assert workers.network_steps == 3 * (3 * 2) + 3 * 2 + 9 * (4 + 2)
+    unprepared, _ = run(StackedWorkers, problem(cnn, **options), PARAMS, num_starts=2)
+    assert (stacked[0].accuracy > unprepared[0].accuracy).all()
+    assert [stage.accuracy[1] for stage in stacked] == [stage.reference_accuracy[1] for stage in stacked]
+
+
+def test_stages_may_go_without_the_augmentation_of_the_head_start():
+    workers = StackedWorkers(problem(cnn, head_start=1, augmentation="crop_flip", augment_stages=False), 4)
+    assert [loader.augmentation for loader in workers.loaders] == ["none"]
+    assert [loader.augmentation for loader in workers.head_loaders] == ["crop_flip"]

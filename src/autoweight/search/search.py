@@ -108,7 +108,7 @@ def make_agent(config: SearchConfig, num_stages: int, seed: int) -> Agent:
         case "cmaes":
             knots = config.knots if config.stagewise else 1
             stages = config.episode_stages(num_stages)
-            coarse = round(config.coarse_share * config.num_episodes)
+            coarse = round(config.coarse_share * config.num_episodes) if config.stagewise else 0
             warmup = config.warmup_stages
             return Evolution(config.num_workers, stages, warmup, bounds, knots, config.sigma, coarse, seed)
         case "constant":

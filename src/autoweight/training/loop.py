@@ -52,7 +52,7 @@ def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: Che
     its seed and the step alone, so that a training that was killed and goes on ends with the same parameters. The
     networks need the same number of steps.
     """
-    slots = [_make_slot(training, config) for training in trainings]
+    slots = _make_slots(trainings, config)
     epoch_steps = {slot.loader.steps_per_epoch for slot in slots}
     require(len(epoch_steps) == 1, "trainings side by side need as many steps each: run them with --side-by-side 1.")
     total_steps = epoch_steps.pop() * config.epochs
@@ -76,10 +76,17 @@ def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: Che
     return seconds
 
 
-def _make_slot(training: Training, config: TrainingConfig) -> Slot:
-    check_training_data(training.train_data, training.val_data, config.batch_size)
-    loader = Loader(training.train_data, config.batch_size, training.seed, training.augmentation)
-    return Slot(training.model, loader, training.weigher, config)
+def _make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Slot]:
+    """Trainings on the same data with the same seed share a loader, which then makes each batch once."""
+    loaders: dict[tuple[int, int, Augmentation], Loader] = {}
+    slots = []
+    for training in trainings:
+        check_training_data(training.train_data, training.val_data, config.batch_size)
+        key = (id(training.train_data), training.seed, training.augmentation)
+        if key not in loaders:
+            loaders[key] = Loader(training.train_data, config.batch_size, training.seed, training.augmentation)
+        slots.append(Slot(training.model, loaders[key], training.weigher, config))
+    return slots
 
 
 def _make_steps(slots: Sequence[Slot], config: TrainingConfig, total_steps: int) -> Steps:

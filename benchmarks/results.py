@@ -1,0 +1,186 @@
+"""Keep runs as results, and build the tables of results/README.md and README.md from them.
+
+    python benchmarks/results.py add RUN_FOLDER NAME [STRATEGY]    copy a finished run into results/
+    python benchmarks/results.py                                   build both tables; `make results` does the same
+
+A kept run is one JSON, results/runs/NAME.json: the run's result.json with the configuration that it ran under, less the
+paths of the machine. A search also leaves its strategy as results/strategies/NAME.safetensors; STRATEGY is the name of
+the kept one that law was trained with.
+"""
+
+import json
+import shutil
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+RUNS, STRATEGIES = ROOT / "results" / "runs", ROOT / "results" / "strategies"
+BEGIN, END = "<!-- made by `make results` -->", "<!-- end of what `make results` made -->"
+
+CLEAN, NOISE, LONGTAIL, STEP = "clean", "40 % of labels redrawn", "long tail, factor 100", "step imbalance"
+
+PAPER: dict[tuple[str, str, str], dict[str, float]] = {
+    ("cifar10", NOISE, "resnet18"): {"uniform": 79.44, "law": 86.33},
+    ("cifar100", NOISE, "resnet18"): {"uniform": 55.18, "law": 61.27},
+    ("cifar10", NOISE, "wrn_28_10"): {"uniform": 76.77, "focal": 74.12, "self_paced": 86.21, "law": 89.73},
+    ("cifar100", NOISE, "wrn_28_10"): {"uniform": 53.11, "focal": 50.71, "self_paced": 46.23, "law": 68.23},
+    ("cifar10", LONGTAIL, "resnet32"): {"focal": 71.34, "class_balanced": 74.6, "law": 76.34},
+    ("cifar100", LONGTAIL, "resnet32"): {"focal": 39.41, "class_balanced": 40.16, "law": 43.61},
+    ("cifar10", STEP, "resnet18"): {"uniform": 85.93, "law": 88.44},
+    ("cifar10", STEP, "vgg19"): {"uniform": 84.88, "law": 85.33},
+    ("cifar100", STEP, "resnet18"): {"uniform": 60.24, "law": 61.94},
+    ("cifar100", STEP, "vgg19"): {"uniform": 59.33, "law": 60.20},
+}
+"""Accuracies of Tables 1, 2, 4 and 5 of Li et al., Learning to Auto Weight, AAAI 2020."""
+
+
+class Task(NamedTuple):
+    """What networks were trained on and how; runs of one task share a table."""
+
+    dataset: str
+    bias: str
+    network: str
+    epochs: int
+    weight_decay: float
+
+
+class Row(NamedTuple):
+    """A method of a table; a strategy or a knob of its own makes another row."""
+
+    method: str
+    detail: str
+
+
+def add(run: Path, name: str, strategy: str = "") -> None:
+    """Copy a finished run's result and configuration, and the strategy that it found."""
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    del config["data"]["folder"]
+    if config["strategy"]:
+        config["strategy"] = strategy or sys.exit("name the kept strategy that law was trained with")
+    result = json.loads((run / "result.json").read_text())
+    RUNS.mkdir(parents=True, exist_ok=True)
+    (RUNS / f"{name}.json").write_text(json.dumps(result | {"config": config}, indent=1) + "\n")
+    if "search" in result:
+        STRATEGIES.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(run / result["search"]["strategy"], STRATEGIES / f"{name}.safetensors")
+
+
+def kept_runs() -> dict[str, dict[str, Any]]:
+    """All kept runs by name."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted(RUNS.glob("*.json"))}
+
+
+def task_of(config: dict[str, Any]) -> Task:
+    """The task that a run's networks were trained on."""
+    data, training = config["data"], config["training"]
+    bias = CLEAN
+    if data["noise"] == "uniform":
+        bias = f"{100 * data['noise_rate']:.0f} % of labels redrawn"
+    elif data["noise"] != "none":
+        bias = f"{data['noise']} noise, rate {data['noise_rate']}"
+    elif data["imbalance"] == "longtail":
+        bias = f"long tail, factor {data['imbalance_factor']:.0f}"
+    elif data["imbalance"] == "step":
+        bias = STEP
+    return Task(data["dataset"], bias, config["network"], training["epochs"], training["weight_decay"])
+
+
+def row_of(config: dict[str, Any], method: str) -> Row:
+    """The row that a method of a run belongs to."""
+    if method == "law":
+        return Row("law", f"strategy {config['strategy']}")
+    return Row(method, ", ".join(f"{name} {value}" for name, value in config["knobs"].get(method, {}).items()))
+
+
+def collect(runs: dict[str, dict[str, Any]]) -> dict[Task, dict[Row, dict[int, tuple[float, float]]]]:
+    """Accuracy and GPU seconds of every task, row and seed."""
+    tasks: dict[Task, dict[Row, dict[int, tuple[float, float]]]] = defaultdict(lambda: defaultdict(dict))
+    for run in runs.values():
+        for method, values in run["methods"].items():
+            row = tasks[task_of(run["config"])][row_of(run["config"], method)]
+            row |= dict(
+                zip(run["seeds"], zip(values["test_accuracy"], values["train_seconds"], strict=True), strict=True)
+            )
+    return tasks
+
+
+def recovered(rows: dict[Row, dict[int, tuple[float, float]]], row: Row) -> float | None:
+    """The share of the gap from uniform to oracle that a row closes, over the seeds that all three ran."""
+    uniform, oracle = rows.get(Row("uniform", "")), rows.get(Row("oracle", ""))
+    seeds = rows[row].keys() & (uniform or {}).keys() & (oracle or {}).keys()
+    if not seeds or uniform is None or oracle is None:
+        return None
+    low, high = (fmean(part[seed][0] for seed in seeds) for part in (uniform, oracle))
+    return (fmean(rows[row][seed][0] for seed in seeds) - low) / (high - low)
+
+
+def task_table(task: Task, rows: dict[Row, dict[int, tuple[float, float]]]) -> Iterator[str]:
+    """The table of one task, from the worst row to the best."""
+    paper = PAPER.get(task[:3], {})
+    yield f"**{task.dataset}, {task.bias}, {task.network}, {task.epochs} epochs, decay {task.weight_decay:g}**\n"
+    yield "| method | paper % | ours % | seeds | recovered | GPU minutes each |\n|---|---|---|---|---|---|"
+    for row in sorted(rows, key=lambda row: fmean(accuracy for accuracy, _ in rows[row].values())):
+        accuracies = [100 * accuracy for accuracy, _ in rows[row].values()]
+        error = f" ± {stdev(accuracies) / len(accuracies) ** 0.5:.2f}" if len(accuracies) > 1 else ""
+        share = recovered(rows, row)
+        minutes = fmean(seconds for _, seconds in rows[row].values()) / 60
+        name = f"{row.method} ({row.detail})" if row.detail else row.method
+        cells = (
+            name,
+            f"{paper[row.method]:.2f}" if row.method in paper else "",
+            f"{fmean(accuracies):.2f}{error}",
+            str(len(accuracies)),
+            "" if share is None else f"{share:.2f}",
+            f"{minutes:.1f}",
+        )
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def search_table(runs: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """What the searches cost."""
+    yield "**Searches**\n"
+    yield "| strategy | proxy | trainings | GPU minutes |\n|---|---|---|---|"
+    for name, run in runs.items():
+        if "search" in run:
+            search = run["search"]
+            yield f"| {name} | {proxy_of(run['config'])} | {search['episodes']} | {search['seconds'] / 60:.1f} |"
+    yield ""
+
+
+def proxy_of(config: dict[str, Any] | None) -> str:
+    """What a search trained."""
+    if config is None:
+        return "configuration not kept"
+    search, data = config["search"], config["data"]
+    head = f" after a head start of {search['head_start']} stages" if search.get("head_start") else ""
+    return f"{search['proxy_network']}, {data['train_size']:,} images, {search['proxy_epochs']} epochs{head}"
+
+
+def build() -> None:
+    """Put the tables into both pages: the README shows what weighting is for, the other page everything."""
+    runs = kept_runs()
+    devices = sorted({run["environment"]["device"] for run in runs.values()})
+    lines = [f"Last-epoch test accuracy; {', '.join(devices)}.\n"]
+    biased, clean = list(lines), []
+    for task, rows in sorted(collect(runs).items()):
+        (clean if task.bias == CLEAN else biased).extend(task_table(task, rows))
+    _fill(ROOT / "README.md", biased)
+    _fill(ROOT / "results" / "README.md", [*biased, *clean, *search_table(runs)])
+
+
+def _fill(page: Path, lines: list[str]) -> None:
+    before, rest = page.read_text().split(BEGIN)
+    page.write_text("\n".join([before + BEGIN, "", *lines, END]) + rest.split(END)[1])
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["add"]:
+        add(Path(sys.argv[2]), *sys.argv[3:])
+    build()

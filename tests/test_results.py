@@ -1,0 +1,71 @@
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def results():
+    spec = importlib.util.spec_from_file_location("results", ROOT / "benchmarks" / "results.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def config_of(**changes):
+    data = {"dataset": "cifar10", "folder": "/somewhere", "noise": "uniform", "noise_rate": 0.4, "imbalance": "none"}
+    training = {"epochs": 200, "weight_decay": 2e-5}
+    return {"data": data, "network": "resnet18", "training": training, "knobs": {}, "strategy": None} | changes
+
+
+def test_the_pages_hold_what_the_kept_runs_say(results, tmp_path, monkeypatch):
+    pages = ("README.md", "results/README.md")
+    (tmp_path / "results").mkdir()
+    for page in pages:
+        (tmp_path / page).write_text((ROOT / page).read_text())
+    monkeypatch.setattr(results, "ROOT", tmp_path)
+    results.build()
+    for page in pages:
+        assert (tmp_path / page).read_text() == (ROOT / page).read_text(), "run `make results`"
+
+
+def test_a_kept_run_has_its_configuration_and_no_path_of_the_machine(results, tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "RUNS", tmp_path / "runs")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.yaml").write_text(yaml.safe_dump(config_of(strategy="/somewhere/strategy.safetensors")))
+    (run / "result.json").write_text(json.dumps({"seeds": [0], "methods": {}}))
+    results.add(run, "kept", "found")
+    text = (tmp_path / "runs" / "kept.json").read_text()
+    assert "somewhere" not in text
+    assert json.loads(text)["config"]["strategy"] == "found"
+    with pytest.raises(SystemExit):
+        results.add(run, "kept")
+
+
+def test_runs_of_one_task_share_a_table_and_recovery_uses_common_seeds(results):
+    def run(seeds, config=None, **accuracies):
+        methods = {
+            name: {"test_accuracy": values, "train_seconds": [60.0] * len(values)}
+            for name, values in accuracies.items()
+        }
+        return {"seeds": seeds, "methods": methods, "config": config or config_of()}
+
+    tasks = results.collect(
+        {
+            "a": run([0, 1], uniform=[0.7, 0.6], oracle=[0.9, 0.9]),
+            "b": run([0], config_of(strategy="found"), law=[0.85]),
+            "c": run([0], config_of(knobs={"constant": {"loss": -8.0}}), constant=[0.8]),
+        }
+    )
+    [(task, rows)] = tasks.items()
+    assert task[:3] == ("cifar10", results.NOISE, "resnet18")
+    assert results.recovered(rows, results.Row("law", "strategy found")) == pytest.approx(0.75)
+    table = "\n".join(results.task_table(task, rows))
+    assert "| law (strategy found) | 86.33 | 85.00 | 1 | 0.75 | 1.0 |" in table
+    assert "| uniform | 79.44 | 65.00 ± 5.00 | 2 | 0.00 | 1.0 |" in table
+    assert table.index("constant (loss -8.0)") < table.index("law")
