@@ -172,7 +172,8 @@ class ToyWorkers:
     def begin(self, seed):
         self.generator = torch.Generator().manual_seed(seed)
 
-    def run_stage(self, stage, params):
+    def run_stage(self, stage, params, meanwhile):
+        meanwhile()
         distance = ((params - self.best[stage]) / bounds_of(("loss",))).square().mean(dim=1)
         if self.harmful:
             distance = params.square().sum(dim=1)
@@ -358,8 +359,8 @@ def test_trainings_that_blow_up_are_dropped_and_counted(agent):
     workers, config = ToyWorkers(), toy_config(agent)
     run_stage = workers.run_stage
 
-    def poisoned(stage, params):
-        outcome = run_stage(stage, params)
+    def poisoned(stage, params, meanwhile):
+        outcome = run_stage(stage, params, meanwhile)
         if stage == 3:
             outcome.loss[5] = float("nan")
         return outcome
@@ -373,7 +374,8 @@ def test_trainings_that_blow_up_are_dropped_and_counted(agent):
 def test_a_search_in_which_everything_blows_up_says_so():
     workers, config = ToyWorkers(), toy_config("constant")
     run_stage = workers.run_stage
-    workers.run_stage = lambda stage, params: run_stage(stage, params)._replace(loss=torch.full((16,), float("nan")))
+    nothing = torch.full((16,), float("nan"))
+    workers.run_stage = lambda *stage, meanwhile: run_stage(*stage, meanwhile)._replace(loss=nothing)
     with pytest.raises(aw.RunError, match="blew up"):
         Search(workers, make_agent(config, 8, seed=0), config).run()
 
@@ -418,3 +420,28 @@ def test_evolution_finds_a_constant_first_and_stages_part_from_there():
             assert guess.any()
         agent.end_episode(-weighted[:, 0].norm(dim=-1))
     assert constant == [True, True, False, False]
+
+
+class Recorder(ToyWorkers):
+    """Writes down in which order stages and updates come."""
+
+    def __init__(self):
+        super().__init__()
+        self.events = []
+
+    def run_stage(self, stage, params, meanwhile):
+        self.events.append(f"stage {stage}")
+        return super().run_stage(stage, params, meanwhile)
+
+
+def test_an_agent_learns_from_a_stage_while_the_next_one_trains():
+    workers, config = Recorder(), toy_config("actor-critic", num_episodes=1, choice_rounds=0)
+    search = Search(workers, make_agent(config, 8, seed=0), config)
+    learn = search.agent.learn
+    search.agent.learn = lambda transition: (
+        workers.events.append(f"learn {int(transition.state[0, 0])}"),
+        learn(transition),
+    )
+    search.run()
+    assert workers.events[:6] == ["stage 0", "stage 1", "stage 2", "learn 1", "stage 3", "learn 2"]
+    assert workers.events[-3:] == ["stage 7", "learn 6", "learn 7"]

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -91,7 +92,7 @@ class Search:
         return self._choose(candidates)
 
     def run_episode(self, agent: Agent, episode: int) -> Episode:
-        """Algorithm 2, one episode: weigh a stage, compare with the references, learn."""
+        """Algorithm 2, one episode: weigh a stage, compare with the references, learn while the next one trains."""
         config, workers = self.config, self.workers
         num_stages = workers.problem.training.num_stages
         workers.begin(mix(self.seed, episode))
@@ -99,18 +100,21 @@ class Search:
         tracker = StateTracker((workers.num_workers,))
         params = torch.zeros(workers.num_workers, len(config.features) + 1)
         tables, rewards = [], []
+        learn: Callable[[], None] = _nothing
         for stage in range(self.episode_stages):
             state = tracker.state(stage)
             if stage == config.warmup_stages or (stage > config.warmup_stages and config.stagewise):
                 params = agent.act(stage, state)
-            outcome = workers.run_stage(stage, params)
+            outcome = workers.run_stage(stage, params, meanwhile=learn)
             tracker.end_stage(outcome.loss, outcome.accuracy)
             rewards.append(_unless_blown_up(reward(config, outcome, (stage + 1) / num_stages), tracker))
             tables.append(params)
             if stage >= config.warmup_stages:
                 next_state = tracker.state(min(stage + 1, num_stages - 1))
-                agent.learn(Transition(state, params, rewards[-1], next_state, done=stage == self.episode_stages - 1))
+                done = stage == self.episode_stages - 1
+                learn = partial(agent.learn, Transition(state, params, rewards[-1], next_state, done))
             self._tell(episode, stage, outcome)
+        learn()
         tables += [params] * (num_stages - len(tables))  # stages that no episode runs keep the last parameters
         scales = [reward_scale(config, (stage + 1) / num_stages) for stage in range(self.episode_stages)]
         returns = torch.stack(rewards).sum(dim=0) / sum(scales)
@@ -169,6 +173,10 @@ class Search:
             self.archive.load_state_dict(state["archive"])
             self.choices, self.seconds = list(state["choices"]), state["seconds"]
             self.workers.network_steps = state["network_steps"]
+
+
+def _nothing() -> None:
+    """What there is to learn before the first weighted stage."""
 
 
 def _unless_blown_up(rewards: Tensor, tracker: StateTracker) -> Tensor:

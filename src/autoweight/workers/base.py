@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -107,8 +107,14 @@ class Workers(ABC):
                 loader.seed = mix(seed, group, repeat)
             self._train(0, nothing, self.head_loaders)
 
-    def run_stage(self, stage: int, strategy_params: Tensor) -> StageOutcome:
-        """Train all networks through a stage, worker n weighted by `strategy_params[n]`, and look at the result."""
+    def run_stage(
+        self, stage: int, strategy_params: Tensor, meanwhile: Callable[[], Any] = lambda: None
+    ) -> StageOutcome:
+        """Train all networks through a stage, worker n weighted by `strategy_params[n]`, and look at the result.
+
+        `meanwhile` is called when the work is under way: a GPU has been given it all by then, so that what the host
+        does costs no time.
+        """
         together = len(self.group_of_slot) == self.num_starts
         if together and bool(strategy_params.any()):
             together = False
@@ -117,8 +123,10 @@ class Workers(ABC):
         params = strategy_params.new_zeros(self.num_starts, strategy_params.shape[1])
         if not together:
             params = torch.cat([strategy_params, params])
-        loss = self._train(stage, params.to(self.problem.device), self.loaders).cpu()
-        accuracy = self._evaluate().cpu()
+        losses = self._train(stage, params.to(self.problem.device), self.loaders)
+        accuracies = self._evaluate()
+        meanwhile()
+        loss, accuracy = losses.cpu(), accuracies.cpu()
         reference = accuracy[-self.num_starts :][self.group_of_worker]
         reference_loss = loss[-self.num_starts :][self.group_of_worker]
         if together:
