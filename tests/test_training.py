@@ -9,6 +9,7 @@ import autoweight as aw
 from autoweight.checkpoint import CheckpointFile
 from autoweight.config import TrainingConfig
 from autoweight.data.loader import Loader
+from autoweight.training.captured import draws_random_numbers
 from autoweight.training.evaluate import accuracy
 from autoweight.training.loop import Training, train
 from autoweight.training.schedule import learning_rate_at
@@ -148,3 +149,18 @@ def test_accuracy_counts_and_leaves_the_mode(blobs):
     model = Says()
     assert accuracy(model, blobs, batch_size=7) == pytest.approx(1 / 3)
     assert model.training
+
+
+class FunctionalDropout(nn.Linear):
+    def forward(self, inputs):
+        return nn.functional.dropout(super().forward(inputs), 0.5, self.training)
+
+
+def test_networks_that_draw_random_numbers_are_known_by_what_they_do():
+    inputs = make_blobs(8).inputs
+    quiet = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Dropout(0.0)).eval()
+    before = copy.deepcopy(quiet.state_dict())
+    assert not draws_random_numbers(quiet, inputs)
+    assert_same(before, quiet.state_dict())
+    assert draws_random_numbers(FunctionalDropout(2, 4).eval(), inputs)
+    assert draws_random_numbers(make_model().eval(), inputs)

@@ -1,7 +1,10 @@
 """CIFAR-100 with classes 0 to 9 cut to 50 images, ResNet-18 (or --network vgg19), 200 epochs (Table 4).
 
-autoweight search cifar100-imbalance --data-dir DIR --device cuda
-autoweight compare cifar100-imbalance --data-dir DIR --device cuda --strategy FILE
+    autoweight search cifar100-imbalance --data-dir DIR --device cuda
+    autoweight compare cifar100-imbalance --data-dir DIR --device cuda --strategy FILE
+
+Cost      on one NVIDIA H200, reckoned from measured steps: search 5 minutes, each training 2.2.
+Expect    not measured yet; the paper has 60.2 % without weighting and 61.9 with LAW.
 """
 
 from dataclasses import replace
@@ -11,7 +14,14 @@ from autoweight.recipes.cifar_settings import PAPER_TRAINING, RARE_DATA, RARE_SE
 
 RECIPE = RunConfig(
     recipe="cifar100-imbalance",
-    data=replace(RARE_DATA, dataset="cifar100", imbalance="step", imbalance_factor=10.0, rare_classes=tuple(range(10))),
+    data=replace(
+        RARE_DATA,
+        dataset="cifar100",
+        train_size=20_000,
+        imbalance="step",
+        imbalance_factor=10.0,
+        rare_classes=tuple(range(10)),
+    ),
     network="resnet18",
     training=PAPER_TRAINING,
     search=RARE_SEARCH,

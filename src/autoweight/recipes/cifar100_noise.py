@@ -1,7 +1,10 @@
 """CIFAR-100 with 40 % of the labels redrawn, ResNet-18, 200 epochs (Table 1).
 
-autoweight search cifar100-noise --data-dir DIR --device cuda
-autoweight compare cifar100-noise --data-dir DIR --device cuda --strategy FILE
+    autoweight search cifar100-noise --data-dir DIR --device cuda
+    autoweight compare cifar100-noise --data-dir DIR --device cuda --strategy FILE
+
+Cost      on one NVIDIA H200, reckoned from cifar10-noise: search 5 minutes, each training 2.5.
+Expect    not measured yet; the paper has 55.2 % without weighting and 61.3 with LAW.
 """
 
 from dataclasses import replace

@@ -1,7 +1,10 @@
 """CIFAR-100N: real noise, the human labels (40 % wrong), ResNet-18, 200 epochs.
 
-autoweight search cifar100n --data-dir DIR --device cuda
-autoweight compare cifar100n --data-dir DIR --device cuda --strategy FILE
+    autoweight search cifar100n --data-dir DIR --device cuda
+    autoweight compare cifar100n --data-dir DIR --device cuda --strategy FILE
+
+Cost      as cifar100-noise. CIFAR-100_human.pt has to be in DIR too.
+Expect    not measured yet.
 """
 
 from dataclasses import replace

@@ -1,7 +1,10 @@
 """CIFAR-10 with classes 0 and 1 cut to 200 images, ResNet-18 (or --network vgg19), 200 epochs (Table 4).
 
-autoweight search cifar10-imbalance --data-dir DIR --device cuda
-autoweight compare cifar10-imbalance --data-dir DIR --device cuda --strategy FILE
+    autoweight search cifar10-imbalance --data-dir DIR --device cuda
+    autoweight compare cifar10-imbalance --data-dir DIR --device cuda --strategy FILE
+
+Cost      on one NVIDIA H200, reckoned from measured steps: search 5 minutes, each training 2.
+Expect    not measured yet; the paper has 85.9 % without weighting and 88.4 with LAW.
 """
 
 from dataclasses import replace
@@ -11,7 +14,14 @@ from autoweight.recipes.cifar_settings import PAPER_TRAINING, RARE_DATA, RARE_SE
 
 RECIPE = RunConfig(
     recipe="cifar10-imbalance",
-    data=replace(RARE_DATA, dataset="cifar10", imbalance="step", imbalance_factor=25.0, rare_classes=(0, 1)),
+    data=replace(
+        RARE_DATA,
+        dataset="cifar10",
+        train_size=20_000,
+        imbalance="step",
+        imbalance_factor=25.0,
+        rare_classes=(0, 1),
+    ),
     network="resnet18",
     training=PAPER_TRAINING,
     search=RARE_SEARCH,

@@ -1,7 +1,10 @@
 """CIFAR-10N: real noise, the worst of three human labels a training image (40 % wrong), ResNet-18, 200 epochs.
 
-autoweight search cifar10n --data-dir DIR --device cuda
-autoweight compare cifar10n --data-dir DIR --device cuda --strategy FILE
+    autoweight search cifar10n --data-dir DIR --device cuda
+    autoweight compare cifar10n --data-dir DIR --device cuda --strategy FILE
+
+Cost      as cifar10-noise. CIFAR-10_human.pt has to be in DIR too.
+Expect    not measured yet.
 """
 
 from dataclasses import replace

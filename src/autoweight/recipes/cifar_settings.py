@@ -1,7 +1,4 @@
-"""What the CIFAR recipes share: the paper's schedule, and a search on a small proxy.
-
-The proxy is not good enough yet: on noisy CIFAR-10 what it found did harm (docs/results.md).
-"""
+"""What the CIFAR recipes share: the paper's schedule, and a search on a small proxy."""
 
 from autoweight.config import DataConfig, SearchConfig, TrainingConfig
 
@@ -9,7 +6,7 @@ PAPER_TRAINING = TrainingConfig(epochs=200, batch_size=128, weight_decay=2e-5, p
 
 NOISE_DATA = DataConfig(
     dataset="cifar10",
-    train_size=20_000,
+    train_size=10_000,  # of the proxy; the paper's has 20,000
     val_size=5_000,
     train_on_all=True,
     noise="uniform",
@@ -17,9 +14,11 @@ NOISE_DATA = DataConfig(
     augmentation="crop_flip",
 )
 
+# What makes a small, short proxy say the same about strategies as a long training does (docs/results.md): a network
+# that has learned something before weighting begins, and then images without augmentation, which it soon memorises.
 NOISE_SEARCH = SearchConfig(
     proxy_network="small_resnet",
-    proxy_epochs=20,
+    proxy_epochs=40,
     head_start=18,
     augment_stages=False,
     num_workers=15,
@@ -27,10 +26,15 @@ NOISE_SEARCH = SearchConfig(
     choice_rounds=2,
 )
 
-# Rare classes leave few samples, so that epochs are short, and the label tells what is rare.
+# Not tried yet. The label tells what is rare.
 RARE_DATA = DataConfig(
     dataset="cifar10", train_size=40_000, val_size=5_000, train_on_all=True, augmentation="crop_flip"
 )
 RARE_SEARCH = SearchConfig(
-    features=("loss", "entropy", "label"), proxy_network="small_resnet", proxy_epochs=30, num_workers=15
+    features=("loss", "entropy", "label"),
+    proxy_network="small_resnet",
+    proxy_epochs=30,
+    num_workers=15,
+    num_episodes=10,
+    choice_rounds=2,
 )

@@ -4,6 +4,7 @@ The step counter, the learning rate, the progress and the choice of the batch al
 is one replay. The networks are used as they are.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
@@ -135,6 +136,14 @@ def kept(tensors: Iterator[Tensor]) -> Iterator[None]:
             place.copy_(value)
 
 
-def has_dropout(model: nn.Module) -> bool:
-    """Whether a network draws random numbers of its own, which captured networks could not draw alike."""
-    return any(isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0 for module in model.modules())
+@torch.no_grad()
+def draws_random_numbers(model: nn.Module, inputs: Tensor) -> bool:
+    """Whether a network in training draws random numbers, as dropout does; those of one graph cannot draw alike."""
+    before = _random_states(inputs)
+    copy.deepcopy(model).train()(inputs)
+    return any(not torch.equal(*states) for states in zip(before, _random_states(inputs), strict=True))
+
+
+def _random_states(inputs: Tensor) -> list[Tensor]:
+    on_device = [torch.cuda.get_rng_state(inputs.device)] if inputs.is_cuda else []
+    return [torch.get_rng_state(), *on_device]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from autoweight.data.loader import Loader
-from autoweight.training.captured import CapturedSteps, capture, fork, has_dropout, states_of
+from autoweight.training.captured import CapturedSteps, capture, draws_random_numbers, fork, states_of
 from autoweight.training.steps import Slot, autocast
 from autoweight.workers.base import ParamsWeigher, Workers
 
@@ -60,8 +60,9 @@ class GraphedWorkers(Workers):
         return graphs.correct / len(self.val)
 
     def _build(self, starts: list[nn.Module]) -> None:
-        if any(has_dropout(model) for model in starts):
-            raise RuntimeError("captured networks cannot draw the same dropout masks")
+        loader = self.loaders[0]
+        if draws_random_numbers(starts[0], loader.batch(loader.plan(0).row(0)).inputs):
+            raise RuntimeError("it draws random numbers, which captured networks cannot draw alike")
         groups = [*self.group_of_worker.tolist(), *range(self.num_starts)]
         self.params = torch.zeros(len(groups), len(self.problem.features) + 1, device=self.problem.device)
         self.slots = [self._slot(starts[group], group, own) for group, own in zip(groups, self.params, strict=True)]
