@@ -1,0 +1,151 @@
+"""What a search's proxy says about strategies whose worth on a full training is known, on a GPU.
+
+    python benchmarks/proxy_check.py DATA_DIR                          the proxy of the recipe cifar10-noise
+    python benchmarks/proxy_check.py DATA_DIR --images 20000 --epochs 20 --augment
+    python benchmarks/proxy_check.py                                   only the table of what was measured
+
+A proxy is good when it ranks strategies as a full training does, and bad strategies where they belong: below no
+weighting. One episode trains them all from one start, beside an oracle; half a minute. Every check is a JSON in
+results/proxies/.
+"""
+
+import argparse
+import json
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from autoweight import Oracle, Strategy
+from autoweight.models import make_network
+from autoweight.recipes import get_recipe
+from autoweight.searching import proxy_training, search_splits
+from autoweight.training.steps import Slot
+from autoweight.workers import GraphedWorkers, Problem
+
+RESULTS = Path(__file__).parents[1] / "results"
+STAGES, WARMUP = 20, 2
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """What is told apart."""
+
+    images: int
+    epochs: int
+    head_start: int
+    augment: bool
+
+
+def table(first: list[float], last: list[float], warmup: int = WARMUP) -> Tensor:
+    """Parameters of loss, entropy and bias that run linearly from `first` to `last` after a warm-up."""
+    share = torch.linspace(0, 1, STAGES - warmup)[:, None]
+    rows = torch.tensor(first) * (1 - share) + torch.tensor(last) * share
+    return torch.cat([torch.zeros(warmup, len(first)), rows])
+
+
+def strategies() -> dict[str, Tensor]:
+    """The tables to try; the oracle takes the last one's place."""
+    constants = {
+        "loss -1": [-1.0, 0.0, 0.0],
+        "loss -4": [-4.0, 0.0, 0.0],
+        "loss -4, bias -2": [-4.0, 0.0, -2.0],
+        "loss -8": [-8.0, 0.0, 0.0],
+        "loss -8, bias -1": [-8.0, 0.0, -1.0],
+        "loss -8, bias -2": [-8.0, 0.0, -2.0],
+        "loss -8, bias -4": [-8.0, 0.0, -4.0],
+        "loss -10, bias -5": [-10.0, 0.0, -5.0],
+        "loss -8, entropy 4, bias -2": [-8.0, 4.0, -2.0],
+        "loss -8, entropy -4, bias -2": [-8.0, -4.0, -2.0],
+    }
+    tables = {name: table(params, params) for name, params in constants.items()}
+    tables["loss -8, bias from -4 to 1"] = table([-8.0, 0.0, -4.0], [-8.0, 0.0, 1.0])
+    tables["loss -8, bias from 1 to -4"] = table([-8.0, 0.0, 1.0], [-8.0, 0.0, -4.0])
+    tables["loss -8, bias -2, from 30 % on"] = table([-8.0, 0.0, -2.0], [-8.0, 0.0, -2.0], warmup=6)
+    tables["strategy cifar10-noise-first"] = Strategy.load(RESULTS / "strategies/cifar10-noise-first.safetensors").table
+    tables["oracle"] = table([0.001, 0.0, 0.0], [0.001, 0.0, 0.0])
+    return tables
+
+
+class WithOracle(GraphedWorkers):
+    """The last worker knows the wrong labels."""
+
+    built = 0
+
+    def _slot(self, start: nn.Module, group: int, params: Tensor) -> Slot:
+        slot = super()._slot(start, group, params)
+        self.built += 1
+        if self.built == self.num_workers:
+            slot.weigher = Oracle(clean=self.train.clean)
+        return slot
+
+
+def check(proxy: Proxy, data_dir: str) -> dict:
+    """Train all strategies on a proxy; accuracies on the validation set by stage and strategy."""
+    config = get_recipe("cifar10-noise")
+    config = replace(
+        config,
+        data=replace(config.data, folder=data_dir, train_size=proxy.images),
+        search=replace(config.search, proxy_epochs=proxy.epochs),
+    )
+    splits, tables = search_splits(config), strategies()
+    problem = Problem(
+        partial(make_network, config.search.proxy_network, (3, 32, 32), 10),
+        splits.train,
+        splits.val,
+        proxy_training(config),
+        augmentation="crop_flip",
+        device="cuda",
+        head_start=proxy.head_start,
+        augment_stages=proxy.augment,
+    )
+    workers = WithOracle(problem, len(tables))
+    workers.begin(seed=1)
+    params = torch.stack(list(tables.values()))
+    outcomes = [workers.run_stage(stage, params[:, stage]) for stage in range(STAGES)]
+    return {
+        "proxy": asdict(proxy),
+        "device": torch.cuda.get_device_name(),
+        "names": list(tables),
+        "accuracy": [outcome.accuracy.tolist() for outcome in outcomes],
+        "reference": [float(outcome.reference_accuracy[0]) for outcome in outcomes],
+    }
+
+
+def show() -> None:
+    """The share of the gap from reference to oracle that each strategy closes, for every proxy."""
+    checks = [json.loads(path.read_text()) for path in sorted((RESULTS / "proxies").glob("*.json"))]
+    for number, one in enumerate(checks, 1):
+        last, reference = one["accuracy"][-1], one["reference"][-1]
+        print(f"{number}: {one['proxy']}: reference {100 * reference:.1f} %, oracle {100 * last[-1]:.1f} %")
+    print(f"\n{'recovered on proxy':34}" + "".join(f"{number:8}" for number in range(1, len(checks) + 1)))
+    for position, name in enumerate(strategies()):
+        shares = []
+        for one in checks:
+            last, reference = one["accuracy"][-1], one["reference"][-1]
+            shares.append((last[position] - reference) / (last[-1] - reference))
+        print(f"{name:34}" + "".join(f"{share:8.2f}" for share in shares))
+
+
+def main() -> None:
+    """Check the proxy that was asked for, and show all."""
+    search = get_recipe("cifar10-noise").search
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data_dir", nargs="?", help="where CIFAR-10 is")
+    parser.add_argument("--images", type=int, default=get_recipe("cifar10-noise").data.train_size)
+    parser.add_argument("--epochs", type=int, default=search.proxy_epochs)
+    parser.add_argument("--head-start", type=int, default=search.head_start)
+    parser.add_argument("--augment", action="store_true", help="augment the stages too, not the head start alone")
+    arguments = parser.parse_args()
+    if arguments.data_dir:
+        proxy = Proxy(arguments.images, arguments.epochs, arguments.head_start, arguments.augment)
+        name = f"{proxy.images}-{proxy.epochs}-{proxy.head_start}{'-augmented' * proxy.augment}.json"
+        (RESULTS / "proxies").mkdir(exist_ok=True)
+        (RESULTS / "proxies" / name).write_text(json.dumps(check(proxy, arguments.data_dir)) + "\n")
+    show()
+
+
+if __name__ == "__main__":
+    main()
