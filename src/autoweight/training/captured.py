@@ -1,21 +1,41 @@
 """Steps captured in one CUDA graph: every network on a forked stream of its own, and nothing left to the host.
 
 The step counter, the learning rate, the progress and the choice of the batch all live on the device, so that a step
-is one replay. The networks are used as they are.
+is one replay. While the networks take a step, one more stream prepares the next. The networks are used as they are.
 """
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from autoweight.config import TrainingConfig
+from autoweight.data.loader import Batch
 from autoweight.training.schedule import learning_rate_at
-from autoweight.training.steps import Slot, Steps, StepsOutcome, note_bad_step
+from autoweight.training.steps import Slot, Steps, StepsOutcome, first_bad_steps, is_sound
 
 _WARMUP_RUNS = 3  # for autotuning and lazy initialisation, which a capture does not allow
+
+
+class Prepared(NamedTuple):
+    """What a step takes from outside."""
+
+    learning_rate: Tensor
+    progress: Tensor
+    batches: list[Batch]
+    """One of every loader."""
+
+    def tensors(self) -> list[Tensor]:
+        """All of it."""
+        return [self.learning_rate, self.progress, *(part for batch in self.batches for part in batch)]
+
+    def take_over(self, other: "Prepared") -> None:
+        """Copy the other's values to the places of this one's."""
+        for place, value in zip(self.tensors(), other.tensors(), strict=True):
+            place.copy_(value)
 
 
 class CapturedSteps(Steps):
@@ -27,27 +47,27 @@ class CapturedSteps(Steps):
         device = self.loaders[0].samples.labels.device
         rates = [learning_rate_at(config, step / total_steps) for step in range(total_steps)]
         self.rates = torch.tensor(rates, device=device)
-        self.learning_rate = torch.zeros((), device=device)
         self.step = torch.zeros((), dtype=torch.long, device=device)
-        self.losses = torch.zeros(len(slots), device=device)
-        self.first_bad_steps = torch.zeros(len(slots), dtype=torch.long, device=device)
+        self.loss_sums = torch.zeros(len(slots), device=device)
+        self.good_steps = torch.zeros(len(slots), dtype=torch.long, device=device)
         self.plans = [loader.plan(0) for loader in self.loaders]
-        for slot in slots:
-            slot.set_learning_rate(self.learning_rate)
+        self.ready = self._prepare(self.step)
         with kept(state for slot in slots for state in states_of(slot)):
             self.graph = capture(self._all_steps)
 
     def run(self, start: int, stop: int) -> StepsOutcome:
         """Steps `start` to `stop - 1` of every slot."""
         self.step.fill_(start)
-        self.losses.zero_()
-        self.first_bad_steps.fill_(-1)
+        self.loss_sums.zero_()
+        self.good_steps.zero_()
         epoch_steps = self.loaders[0].steps_per_epoch
+        self._load_plans(start // epoch_steps)
+        self.ready.take_over(self._prepare(self.step))
         for step in range(start, stop):
-            if step == start or step % epoch_steps == 0:
-                self._load_plans(step // epoch_steps)
+            if (step + 1) % epoch_steps == 0:  # the batch that is prepared meanwhile belongs to the next epoch
+                self._load_plans((step + 1) // epoch_steps)
             self.graph.replay()
-        return StepsOutcome(self.losses / (stop - start), self.first_bad_steps.clone())
+        return StepsOutcome(self.loss_sums / (stop - start), first_bad_steps(self.good_steps, start, stop))
 
     def _load_plans(self, epoch: int) -> None:
         """Put an epoch's plans where the graph reads them."""
@@ -55,24 +75,33 @@ class CapturedSteps(Steps):
             for place, part in zip(plan, loader.plan(epoch), strict=True):
                 place.copy_(part, non_blocking=True)
 
-    def _all_steps(self) -> None:
-        """One step of every slot, forked from and joined to the current stream."""
-        self.learning_rate.copy_(self.rates.index_select(0, self.step.view(1)).squeeze(0))
-        progress = self.step.double() / self.total_steps
-        row = self.step % self.loaders[0].steps_per_epoch
-        batches = {
-            id(loader): loader.batch(plan.row(row)) for loader, plan in zip(self.loaders, self.plans, strict=True)
-        }
+    def _prepare(self, step: Tensor) -> Prepared:
+        """What a step that only the device knows takes from outside; the plans must be those of its epoch."""
+        step = step.clamp(max=self.total_steps - 1)  # one beyond the last is prepared too, and not used
+        row = step % self.loaders[0].steps_per_epoch
+        return Prepared(
+            self.rates.index_select(0, step.view(1)).squeeze(0),
+            step.double() / self.total_steps,
+            [loader.batch(plan.row(row)) for loader, plan in zip(self.loaders, self.plans, strict=True)],
+        )
 
-        def step_slot(position: int) -> None:
+    def _all_steps(self) -> None:
+        """One step of every slot, and what the next one needs, forked from and joined to the current stream."""
+        batches = {id(loader): batch for loader, batch in zip(self.loaders, self.ready.batches, strict=True)}
+        prepared: list[Prepared] = []
+
+        def work(position: int) -> None:
+            if position == len(self.slots):
+                prepared.append(self._prepare(self.step + 1))
+                return
             slot = self.slots[position]
             slot.model.train()
-            loss = slot.step(batches[id(slot.loader)], progress)
-            self.losses[position] += loss
-            bad = self.first_bad_steps[position]
-            bad.copy_(note_bad_step(bad, loss, self.step))
+            slot.set_learning_rate(self.ready.learning_rate)
+            self.loss_sums[position] += slot.step(batches[id(slot.loader)], self.ready.progress)
+            self.good_steps[position] += is_sound(self.loss_sums[position])
 
-        fork(step_slot, len(self.slots))
+        fork(work, len(self.slots) + 1)
+        self.ready.take_over(prepared[0])
         self.step += 1
 
 

@@ -94,20 +94,27 @@ class PlainSteps(Steps):
     def _run_slot(self, slot: Slot, start: int, stop: int) -> tuple[Tensor, Tensor]:
         slot.model.train()
         loss_sum = torch.zeros((), device=slot.loader.samples.labels.device)
-        first_bad_step = torch.full_like(loss_sum, -1, dtype=torch.long)
+        good_steps = torch.zeros_like(loss_sum, dtype=torch.long)
         for step, batch in zip(range(start, stop), slot.loader.batches(start, stop), strict=True):
             torch.manual_seed(mix(slot.loader.seed, step, 2))  # dropout masks and the like
             progress = step / self.total_steps
             slot.set_learning_rate(learning_rate_at(self.config, progress))
-            loss = slot.step(batch, progress)
-            loss_sum += loss
-            first_bad_step = note_bad_step(first_bad_step, loss, torch.full_like(first_bad_step, step))
-        return loss_sum / (stop - start), first_bad_step
+            loss_sum += slot.step(batch, progress)
+            good_steps += is_sound(loss_sum)
+        return loss_sum / (stop - start), first_bad_steps(good_steps, start, stop)
 
 
-def note_bad_step(first_bad_step: Tensor, loss: Tensor, step: Tensor) -> Tensor:
-    """Remember on the device the first step whose loss is not finite: looking at every step would stall a GPU."""
-    return torch.where(~loss.isfinite() & (first_bad_step < 0), step, first_bad_step)
+def is_sound(loss_sum: Tensor) -> Tensor:
+    """Whether all losses in a sum were finite: once one is not, the sum stays so.
+
+    Counting this on the device tells the first bad step without a look at every step, which would stall a GPU.
+    """
+    return loss_sum < float("inf")  # false for NaN
+
+
+def first_bad_steps(good_steps: Tensor, start: int, stop: int) -> Tensor:
+    """The first of steps `start` to `stop - 1` whose loss was not finite, or -1, from how many were good before it."""
+    return torch.where(good_steps < stop - start, start + good_steps, -1)
 
 
 def autocast(precision: Precision, device: torch.device) -> torch.autocast:

@@ -1,0 +1,94 @@
+"""The logic of captured steps, on a CPU: a graph that runs its work anew at every replay stands in for CUDA's."""
+
+import copy
+import itertools
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+import autoweight as aw
+from autoweight.config import TrainingConfig
+from autoweight.data.loader import Loader
+from autoweight.training import captured
+from autoweight.training.captured import CapturedSteps
+from autoweight.training.steps import PlainSteps, Slot
+from autoweight.workers import GraphedWorkers, SequentialWorkers, graphed
+
+from .conftest import make_blobs
+from .test_workers import PARAMS, cnn, mlp, problem, run
+
+CONFIG = TrainingConfig(epochs=6, batch_size=16, num_stages=3, drop_stages=(1, 2), weight_decay=1e-3)
+TOTAL_STEPS = 18  # three an epoch
+
+
+def run_at_every_replay(work):
+    for _ in range(3):
+        work()
+    return SimpleNamespace(replay=work)
+
+
+@pytest.fixture(params=[iter, reversed], ids=["in order", "in reverse"])
+def stand_in(request, monkeypatch):
+    """Streams may run in any order, so no result may depend on it."""
+
+    def fork(work, count):
+        for position in request.param(range(count)):
+            work(position)
+
+    for module in (captured, graphed):
+        monkeypatch.setattr(module, "capture", run_at_every_replay)
+        monkeypatch.setattr(module, "fork", fork)
+
+
+def make_slots():
+    """Two networks that share a loader, and one with another."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+    shared, own = Loader(make_blobs(48), 16, seed=1), Loader(make_blobs(48, seed=2), 16, seed=5)
+    weighers = (None, aw.Constant(warmup=0.5), aw.SelfPaced())
+    return [
+        Slot(copy.deepcopy(model), loader, weigher, CONFIG)
+        for loader, weigher in zip((shared, shared, own), weighers, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("cuts", [[0, 18], [0, 5, 6, 7, 18]])
+def test_captured_steps_equal_plain_ones(stand_in, cuts):
+    plain, fast = make_slots(), make_slots()
+    plain_steps, fast_steps = PlainSteps(plain, CONFIG, TOTAL_STEPS), CapturedSteps(fast, CONFIG, TOTAL_STEPS)
+    for start, stop in itertools.pairwise(cuts):
+        expected, outcome = plain_steps.run(start, stop), fast_steps.run(start, stop)
+        assert_close(outcome.losses, expected.losses)
+        assert outcome.first_bad_steps.tolist() == [-1, -1, -1]
+    for one, two in zip(plain, fast, strict=True):
+        assert_close(two.model.state_dict(), one.model.state_dict())
+
+
+@pytest.mark.parametrize("kind", [PlainSteps, CapturedSteps])
+def test_the_first_bad_step_is_known(stand_in, kind, monkeypatch):
+    slots = make_slots()
+    steps = kind(slots, CONFIG, TOTAL_STEPS)
+    taken, step = [], slots[1].step
+
+    def poisoned(batch, progress):
+        taken.append(progress)
+        return step(batch, progress) * (float("nan") if len(taken) == 4 else 1)
+
+    monkeypatch.setattr(slots[1], "step", poisoned)
+    assert steps.run(2, 9).first_bad_steps.tolist() == [-1, 5, -1]
+
+
+@pytest.mark.parametrize("num_starts", [1, 2])
+@pytest.mark.parametrize("options", [{}, {"head_start": 2, "augmentation": "crop_flip", "augment_stages": False}])
+def test_graphed_workers_equal_sequential_ones(stand_in, num_starts, options):
+    make_model = cnn if options else mlp
+    fast, workers = run(GraphedWorkers, problem(make_model, **options), PARAMS, num_starts)
+    slow, expected = run(SequentialWorkers, problem(make_model, **options), PARAMS, num_starts)
+    assert workers.network_steps == expected.network_steps
+    for one, two in zip(fast, slow, strict=True):
+        assert_close(one.loss, two.loss, atol=2e-4, rtol=2e-4)
+        assert_close(one.accuracy, two.accuracy, atol=0.034, rtol=0)
+        assert one.accuracy[1] == one.reference_accuracy[1]
