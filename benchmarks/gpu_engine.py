@@ -152,7 +152,7 @@ def exact() -> None:
         for precision in ("float32", "bfloat16"):
             config = replace(training(64, learning_rate=0.01), precision=precision)
             make = partial(make_network, network, SHAPE, 10)
-            problem = Problem(make, train, val, config, augmentation="crop_flip", device=DEVICE)
+            problem = Problem(make, train, val, config, augmentation="crop_flip", device=DEVICE, head_start=2)
             outcomes = {}
             for kind in (SequentialWorkers, GraphedWorkers):
                 workers = kind(problem, 4, num_starts=2)

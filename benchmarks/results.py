@@ -98,12 +98,23 @@ def row_of(config: dict[str, Any], method: str) -> Row:
     return Row(method, ", ".join(f"{name} {value}" for name, value in config["knobs"].get(method, {}).items()))
 
 
+def details_of(config: dict[str, Any]) -> dict[str, Any]:
+    """All that shapes a final training, whether a table's title says it or not."""
+    beside = {"train_size"} if config["data"]["train_on_all"] else set()
+    parts = {**config["data"], **config["training"]}
+    return {key: value for key, value in parts.items() if key not in beside | {"compile"}}
+
+
 def collect(runs: dict[str, dict[str, Any]]) -> dict[Task, dict[Row, dict[int, tuple[float, float]]]]:
     """Accuracy and GPU seconds of every task, row and seed."""
     tasks: dict[Task, dict[Row, dict[int, tuple[float, float]]]] = defaultdict(lambda: defaultdict(dict))
-    for run in runs.values():
+    details: dict[Task, dict[str, Any]] = {}
+    for name, run in runs.items():
         for method, values in run["methods"].items():
-            row = tasks[task_of(run["config"])][row_of(run["config"], method)]
+            task = task_of(run["config"])
+            if details.setdefault(task, details_of(run["config"])) != details_of(run["config"]):
+                sys.exit(f"{name} differs from other runs on {task} in more than a table can show")
+            row = tasks[task][row_of(run["config"], method)]
             row |= dict(
                 zip(run["seeds"], zip(values["test_accuracy"], values["train_seconds"], strict=True), strict=True)
             )

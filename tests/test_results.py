@@ -18,6 +18,7 @@ def results():
 
 def config_of(**changes):
     data = {"dataset": "cifar10", "folder": "/somewhere", "noise": "uniform", "noise_rate": 0.4, "imbalance": "none"}
+    data |= {"train_on_all": True}
     training = {"epochs": 200, "weight_decay": 2e-5}
     return {"data": data, "network": "resnet18", "training": training, "knobs": {}, "strategy": None} | changes
 
@@ -69,3 +70,10 @@ def test_runs_of_one_task_share_a_table_and_recovery_uses_common_seeds(results):
     assert "| law (strategy found) | 86.33 | 85.00 | 1 | 0.75 | 1.0 |" in table
     assert "| uniform | 79.44 | 65.00 ± 5.00 | 2 | 0.00 | 1.0 |" in table
     assert table.index("constant (loss -8.0)") < table.index("law")
+
+
+def test_runs_that_a_title_cannot_tell_apart_are_refused(results):
+    run = {"seeds": [0], "methods": {"uniform": {"test_accuracy": [0.7], "train_seconds": [60.0]}}}
+    other = config_of(training={"epochs": 200, "weight_decay": 2e-5, "batch_size": 1000})
+    with pytest.raises(SystemExit, match="differs from other runs"):
+        results.collect({"a": run | {"config": config_of()}, "b": run | {"config": other}})
