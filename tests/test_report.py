@@ -57,6 +57,8 @@ def test_words_say_who_counts_less_and_from_when():
     assert "samples that the network is unsure of count more" in sentences[2]
     assert len(sentences) == 4
     assert describe(aw.Strategy(table, warmup_stages=4))[0].startswith("All samples count the same")
+    table[3] = torch.tensor([-1.0, -1.0, -4.0])
+    assert "At 75 %: hardly any sample counts" in describe(aw.Strategy(table))[2]
 
 
 def test_without_a_terminal_a_line_comes_now_and_then(monkeypatch, capsys):

@@ -12,6 +12,8 @@ _ABOVE = {
     "label": "samples of frequent classes",
 }
 
+_NOTHING = 0.1  # weights below this say nothing about who counts more
+
 
 def describe(strategy: Strategy) -> list[str]:
     """Sentences on the strategy at its start, middle and end: who counts more, who less, and how much."""
@@ -24,20 +26,32 @@ def describe(strategy: Strategy) -> list[str]:
         )
     parts = torch.linspace(strategy.warmup_stages, strategy.num_stages - 1, 3).round().int().unique().tolist()
     for stage in parts:
-        rows = [_describe_feature(strategy, stage, column) for column in range(len(strategy.features))]
-        sentences.append(f"At {_percent(stage, strategy)}: {'; '.join(rows)}.")
+        sentences.append(f"At {_percent(stage, strategy)}: {_describe_stage(strategy, stage)}.")
     return sentences
+
+
+def _describe_stage(strategy: Strategy, stage: int) -> str:
+    weights = [_weights(strategy, stage, column) for column in range(len(strategy.features))]
+    if max(map(max, weights)) < _NOTHING:
+        return (
+            f"hardly any sample counts; only those far from average in several respects have weights above {_NOTHING}"
+        )
+    named = zip(strategy.features, weights, strict=True)
+    return "; ".join(_describe_feature(_ABOVE[name], *feature) for name, feature in named)
 
 
 def _percent(stage: int, strategy: Strategy) -> str:
     return f"{100 * stage / strategy.num_stages:.0f} %"
 
 
-def _describe_feature(strategy: Strategy, stage: int, column: int) -> str:
+def _weights(strategy: Strategy, stage: int, column: int) -> list[float]:
     """Weights one deviation below, at, and one above a feature's batch average, the other features at average."""
     features = torch.zeros(3, len(strategy.features))
     features[:, column] = torch.tensor([-1.0, 0.0, 1.0])
-    below, average, above = weigh(features, strategy.table[stage].cpu()).tolist()
-    who = _ABOVE[strategy.features[column]]
+    weights: list[float] = weigh(features, strategy.table[stage].cpu()).tolist()
+    return weights
+
+
+def _describe_feature(who: str, below: float, average: float, above: float) -> str:
     change = "less" if above < below - 0.05 else "more" if above > below + 0.05 else "the same"
     return f"{who} count {change} (weight {below:.2f} below, {average:.2f} at, {above:.2f} above average)"
