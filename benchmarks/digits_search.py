@@ -42,7 +42,12 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes without DNR": ("digits-noise", SearchConfig(reward="plain")),
     "cmaes without 3SM": ("digits-noise", SearchConfig(stagewise=False)),
     "longtail": ("digits-longtail", get_recipe("digits-longtail").search),
+    "longtail, a constant first": ("digits-longtail", replace(get_recipe("digits-longtail").search, coarse_share=0.35)),
     "imbalance": ("digits-imbalance", get_recipe("digits-imbalance").search),
+    "imbalance, a constant first": (
+        "digits-imbalance",
+        replace(get_recipe("digits-imbalance").search, coarse_share=0.35),
+    ),
 }
 
 

@@ -26,12 +26,13 @@ NOISE_SEARCH = SearchConfig(
     choice_rounds=2,
 )
 
-# Not tried yet. The label tells what is rare.
+# Not tried yet. The label tells what is rare; on digits, a constant first was no help where the tail is long.
 RARE_DATA = DataConfig(
     dataset="cifar10", train_size=40_000, val_size=5_000, train_on_all=True, augmentation="crop_flip"
 )
 RARE_SEARCH = SearchConfig(
     features=("loss", "entropy", "label"),
+    coarse_share=0,
     proxy_network="small_resnet",
     proxy_epochs=30,
     num_workers=15,
