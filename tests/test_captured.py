@@ -18,10 +18,10 @@ from autoweight.training.steps import PlainSteps, Slot
 from autoweight.workers import GraphedWorkers, SequentialWorkers, graphed
 
 from .conftest import make_blobs
-from .test_workers import PARAMS, cnn, mlp, problem, run
+from .test_workers import PARAMS, check_meanwhile, cnn, mlp, problem, run, with_dropout
 
 CONFIG = TrainingConfig(epochs=6, batch_size=16, num_stages=3, drop_stages=(1, 2), weight_decay=1e-3)
-TOTAL_STEPS = 18  # three an epoch
+TOTAL_STEPS = 24  # four an epoch
 
 
 def run_at_every_replay(work):
@@ -34,9 +34,9 @@ def run_at_every_replay(work):
 def stand_in(request, monkeypatch):
     """Streams may run in any order, so no result may depend on it."""
 
-    def fork(work, count):
-        for position in request.param(range(count)):
-            work(position)
+    def fork(works):
+        for work in request.param(works):
+            work()
 
     for module in (captured, graphed):
         monkeypatch.setattr(module, "capture", run_at_every_replay)
@@ -47,7 +47,7 @@ def make_slots():
     """Two networks that share a loader, and one with another."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
-    shared, own = Loader(make_blobs(48), 16, seed=1), Loader(make_blobs(48, seed=2), 16, seed=5)
+    shared, own = Loader(make_blobs(64), 16, seed=1), Loader(make_blobs(64, seed=2), 16, seed=5)
     weighers = (None, aw.Constant(warmup=0.5), aw.SelfPaced())
     return [
         Slot(copy.deepcopy(model), loader, weigher, CONFIG)
@@ -55,7 +55,7 @@ def make_slots():
     ]
 
 
-@pytest.mark.parametrize("cuts", [[0, 18], [0, 5, 6, 7, 18]])
+@pytest.mark.parametrize("cuts", [[0, 24], [0, 3, 4, 5, 24], [7, 18]])
 def test_captured_steps_equal_plain_ones(stand_in, cuts):
     plain, fast = make_slots(), make_slots()
     plain_steps, fast_steps = PlainSteps(plain, CONFIG, TOTAL_STEPS), CapturedSteps(fast, CONFIG, TOTAL_STEPS)
@@ -92,3 +92,28 @@ def test_graphed_workers_equal_sequential_ones(stand_in, num_starts, options):
         assert_close(one.loss, two.loss, atol=2e-4, rtol=2e-4)
         assert_close(one.accuracy, two.accuracy, atol=0.034, rtol=0)
         assert one.accuracy[1] == one.reference_accuracy[1]
+    workers.begin(seed=3)  # another episode, alike to the bit
+    again = workers.run_stage(0, PARAMS)
+    workers.begin(seed=3)
+    assert torch.equal(again.loss, workers.run_stage(0, PARAMS).loss)
+
+
+def test_networks_with_dropout_are_not_captured_side_by_side(stand_in):
+    with pytest.raises(RuntimeError, match="random numbers"):
+        GraphedWorkers(problem(with_dropout), 4).begin(seed=0)
+
+
+def test_captured_dropout_repeats_from_stage_to_stage(stand_in):
+    def losses():
+        torch.manual_seed(0)
+        slot = Slot(with_dropout(), Loader(make_blobs(64), 16, seed=1), None, CONFIG)
+        steps = CapturedSteps([slot], CONFIG, TOTAL_STEPS)
+        steps.run(0, 5)
+        torch.rand(3)  # whatever else happens between stages
+        return steps.run(5, 10).losses
+
+    assert torch.equal(losses(), losses())
+
+
+def test_graphed_workers_let_the_host_work_meanwhile(stand_in):
+    check_meanwhile(GraphedWorkers)

@@ -11,7 +11,7 @@ from autoweight.config import TrainingConfig
 from autoweight.data.loader import Loader
 from autoweight.training.captured import draws_random_numbers
 from autoweight.training.evaluate import accuracy
-from autoweight.training.loop import Training, train
+from autoweight.training.loop import Training, make_slots, train
 from autoweight.training.schedule import learning_rate_at
 
 from .conftest import make_blobs
@@ -164,3 +164,12 @@ def test_networks_that_draw_random_numbers_are_known_by_what_they_do():
     assert_same(before, quiet.state_dict())
     assert draws_random_numbers(FunctionalDropout(2, 4).eval(), inputs)
     assert draws_random_numbers(make_model().eval(), inputs)
+
+
+def test_trainings_on_the_same_data_with_the_same_seed_share_their_batches():
+    blobs = make_blobs()
+    trainings = [Training(make_model(), blobs, make_blobs(30), None, seed) for seed in (1, 1, 2)]
+    trainings.append(Training(make_model(), make_blobs(), make_blobs(30), None, 1))
+    loaders = [id(slot.loader) for slot in make_slots(trainings, CONFIG)]
+    assert loaders[0] == loaders[1]
+    assert len(set(loaders)) == 3

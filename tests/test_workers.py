@@ -174,3 +174,29 @@ def test_stages_may_go_without_the_augmentation_of_the_head_start():
     workers = StackedWorkers(problem(cnn, head_start=1, augmentation="crop_flip", augment_stages=False), 4)
     assert [loader.augmentation for loader in workers.loaders] == ["none"]
     assert [loader.augmentation for loader in workers.head_loaders] == ["crop_flip"]
+
+
+def check_meanwhile(kind):
+    workers, events = kind(problem(mlp), 4), []
+    evaluate = workers._evaluate
+    workers._evaluate = lambda: (events.append("looked"), evaluate())[1]
+    workers.begin(seed=0)
+    workers.run_stage(0, PARAMS, meanwhile=lambda: events.append("meanwhile"))
+    assert events == ["looked", "meanwhile"]
+
+
+@pytest.mark.parametrize("kind", [SequentialWorkers, StackedWorkers])
+def test_what_is_done_meanwhile_is_done_once_when_the_work_is_under_way(kind):
+    check_meanwhile(kind)
+
+
+def test_every_repeat_of_a_head_start_and_every_group_has_batches_of_its_own():
+    workers, seeds = StackedWorkers(problem(mlp, head_start=3), 4, num_starts=2), []
+    train = workers._train
+    workers._train = lambda stage, params, loaders: (
+        seeds.extend(loader.seed for loader in loaders),
+        train(stage, params, loaders),
+    )[1]
+    workers.begin(seed=0)
+    workers.run_stage(0, PARAMS)
+    assert len(set(seeds)) == len(seeds) == (3 + 1) * 2

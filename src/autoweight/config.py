@@ -204,6 +204,7 @@ class SearchConfig(_Strict):
             require(getattr(self, name) > 0, f"search.{name} must be at least 1, but is {getattr(self, name)}.")
         for name in ("warmup_stages", "choice_rounds", "head_start"):
             require(getattr(self, name) >= 0, f"search.{name} cannot be negative, but is {getattr(self, name)}.")
+        require(0 <= self.coarse_share <= 1, f"search.coarse_share goes from 0 to 1, but is {self.coarse_share}.")
         require(0 < self.episode_share <= 1, f"search.episode_share goes up to 1, but is {self.episode_share}.")
         require(self.proxy_epochs >= 0, f"search.proxy_epochs cannot be negative, but is {self.proxy_epochs}.")
         require(

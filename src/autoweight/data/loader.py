@@ -66,7 +66,7 @@ class Loader:
         indices = torch.randperm(len(self.samples), generator=generator)[: shape[0] * shape[1]].view(shape)
         top, left = torch.randint(2 * _PADDING + 1, (2, *shape), generator=generator)
         flip = torch.rand(shape, generator=generator) < 0.5
-        return EpochPlan(*(part.to(self.samples.labels.device) for part in (indices, top, left, flip)))
+        return EpochPlan(*(_send(part, self.samples.labels.device) for part in (indices, top, left, flip)))
 
     def batches(self, start: int, stop: int) -> Iterator[Batch]:
         """The batches of steps `start` to `stop - 1`, counted over the whole training."""
@@ -83,6 +83,11 @@ class Loader:
         if self.augmentation == "crop_flip":
             inputs = crop_flip(inputs, row)
         return Batch(inputs, self.samples.labels[row.indices], row.indices)
+
+
+def _send(part: Tensor, device: torch.device) -> Tensor:
+    """To a GPU without waiting for what it is doing."""
+    return part.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else part.to(device)
 
 
 def crop_flip(images: Tensor, row: EpochPlan) -> Tensor:

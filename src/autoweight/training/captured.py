@@ -5,15 +5,17 @@ is one replay. While the networks take a step, one more stream prepares the next
 """
 
 import copy
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from autoweight.config import TrainingConfig
-from autoweight.data.loader import Batch
+from autoweight.data.loader import Batch, mix
 from autoweight.training.schedule import learning_rate_at
 from autoweight.training.steps import Slot, Steps, StepsOutcome, first_bad_steps, is_sound
 
@@ -57,6 +59,7 @@ class CapturedSteps(Steps):
 
     def run(self, start: int, stop: int) -> StepsOutcome:
         """Steps `start` to `stop - 1` of every slot."""
+        torch.manual_seed(mix(self.loaders[0].seed, start, 2))  # dropout masks and the like
         self.step.fill_(start)
         self.loss_sums.zero_()
         self.good_steps.zero_()
@@ -64,7 +67,7 @@ class CapturedSteps(Steps):
         self._load_plans(start // epoch_steps)
         self.ready.take_over(self._prepare(self.step))
         for step in range(start, stop):
-            if (step + 1) % epoch_steps == 0:  # the batch that is prepared meanwhile belongs to the next epoch
+            if (step + 1) % epoch_steps == 0 and step + 1 < stop:  # the batch prepared meanwhile is the next epoch's
                 self._load_plans((step + 1) // epoch_steps)
             self.graph.replay()
         return StepsOutcome(self.loss_sums / (stop - start), first_bad_steps(self.good_steps, start, stop))
@@ -90,17 +93,17 @@ class CapturedSteps(Steps):
         batches = {id(loader): batch for loader, batch in zip(self.loaders, self.ready.batches, strict=True)}
         prepared: list[Prepared] = []
 
-        def work(position: int) -> None:
-            if position == len(self.slots):
-                prepared.append(self._prepare(self.step + 1))
-                return
-            slot = self.slots[position]
+        def prepare() -> None:
+            prepared.append(self._prepare(self.step + 1))
+
+        def take_step(slot: Slot, loss_sum: Tensor, good_steps: Tensor) -> None:
             slot.model.train()
             slot.set_learning_rate(self.ready.learning_rate)
-            self.loss_sums[position] += slot.step(batches[id(slot.loader)], self.ready.progress)
-            self.good_steps[position] += is_sound(self.loss_sums[position])
+            loss_sum += slot.step(batches[id(slot.loader)], self.ready.progress)
+            good_steps += is_sound(loss_sum)
 
-        fork(work, len(self.slots) + 1)
+        of_slots = zip(self.slots, self.loss_sums, self.good_steps, strict=True)
+        fork([prepare, *(partial(take_step, *own) for own in of_slots)])
         self.ready.take_over(prepared[0])
         self.step += 1
 
@@ -130,16 +133,25 @@ def capture(work: Callable[[], None]) -> torch.cuda.CUDAGraph:
     return graph
 
 
-def fork(work: Callable[[int], None], count: int) -> None:
-    """`work(0)` to `work(count - 1)`, each on a stream of its own between two points of the current stream."""
+def fork(works: Sequence[Callable[[], None]]) -> None:
+    """Do all works, each on a stream of its own between two points of the current stream."""
     current = torch.cuda.current_stream()
-    streams = [torch.cuda.Stream() for _ in range(count)]
-    for position, stream in enumerate(streams):
-        stream.wait_stream(current)
+    start = current.record_event()
+    streams = list(itertools.islice(_streams_beside(current), len(works)))
+    for work, stream in zip(works, streams, strict=True):
+        stream.wait_event(start)
         with torch.cuda.stream(stream):
-            work(position)
+            work()
     for stream in streams:
         current.wait_stream(stream)
+
+
+def _streams_beside(current: torch.cuda.Stream) -> Iterator[torch.cuda.Stream]:
+    """Streams come from a small pool, which the current one may be part of: work on that would hold up all others."""
+    while True:
+        stream = torch.cuda.Stream()
+        if stream != current:
+            yield stream
 
 
 def states_of(slot: Slot) -> Iterator[Tensor]:

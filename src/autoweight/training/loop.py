@@ -49,10 +49,10 @@ def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: Che
     """Train the networks in place, side by side; with a checkpoint, go on from there. Returns each one's seconds.
 
     A training without a weigher is not weighted at all. The batches, and what is random inside a network, depend on
-    its seed and the step alone, so that a training that was killed and goes on ends with the same parameters. The
+    its seed and the stage alone, so that a training that was killed and goes on ends with the same parameters. The
     networks need the same number of steps.
     """
-    slots = _make_slots(trainings, config)
+    slots = make_slots(trainings, config)
     epoch_steps = {slot.loader.steps_per_epoch for slot in slots}
     require(len(epoch_steps) == 1, "trainings side by side need as many steps each: run them with --side-by-side 1.")
     total_steps = epoch_steps.pop() * config.epochs
@@ -76,7 +76,7 @@ def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: Che
     return seconds
 
 
-def _make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Slot]:
+def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Slot]:
     """Trainings on the same data with the same seed share a loader, which then makes each batch once."""
     loaders: dict[tuple[int, int, Augmentation], Loader] = {}
     slots = []

@@ -1,6 +1,7 @@
 """Every network's step captured in one CUDA graph on forked streams: for GPUs."""
 
 import copy
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -80,16 +81,16 @@ class GraphedWorkers(Workers):
         steps = CapturedSteps(slots, self.problem.training, self.steps)
         correct = torch.zeros(len(slots), device=self.problem.device)
 
-        def count(position: int) -> None:
-            model = slots[position].model.eval()
+        def count(slot: Slot, own: Tensor) -> None:
+            model = slot.model.eval()
             chunks = zip(self.val.inputs.split(_CHUNK), self.val.labels.split(_CHUNK), strict=True)
             for inputs, labels in chunks:
                 with torch.no_grad(), autocast(self.problem.training.precision, inputs.device):
-                    correct[position] += (model(inputs).argmax(dim=-1) == labels).sum()
+                    own += (model(inputs).argmax(dim=-1) == labels).sum()
 
         def look() -> None:
             correct.zero_()
-            fork(count, len(slots))
+            fork([partial(count, *own) for own in zip(slots, correct, strict=True)])
 
         return Graphs(steps, capture(look), correct)
 
