@@ -4,9 +4,8 @@
     python benchmarks/proxy_check.py DATA_DIR --images 20000 --epochs 20 --augment
     python benchmarks/proxy_check.py                                   only the table of what was measured
 
-A proxy is good when it ranks strategies as a full training does, and bad strategies where they belong: below no
-weighting. One episode trains them all from one start, beside an oracle; half a minute. Every check is a JSON in
-results/proxies/.
+A proxy is good when it ranks strategies as a full training does. One episode trains fourteen of them from one start,
+beside an oracle; half a minute. Every check is a JSON in results/proxies/.
 """
 
 import argparse
@@ -21,6 +20,7 @@ from torch import Tensor, nn
 from autoweight import Oracle, Strategy
 from autoweight.models import make_network
 from autoweight.recipes import get_recipe
+from autoweight.search.reward import reward_scale
 from autoweight.searching import proxy_training, search_splits
 from autoweight.training.steps import Slot
 from autoweight.workers import GraphedWorkers, Problem
@@ -114,19 +114,24 @@ def check(proxy: Proxy, data_dir: str) -> dict:
     }
 
 
+def search_return(differences: list[float]) -> float:
+    """What a search would make of a strategy's differences to the reference, stage by stage."""
+    config = get_recipe("cifar10-noise").search
+    scales = [reward_scale(config, (stage + 1) / STAGES) for stage in range(config.episode_stages(STAGES))]
+    return sum(scale * own for scale, own in zip(scales, differences, strict=False)) / sum(scales)
+
+
 def show() -> None:
-    """The share of the gap from reference to oracle that each strategy closes, for every proxy."""
-    checks = [json.loads(path.read_text()) for path in sorted((RESULTS / "proxies").glob("*.json"))]
-    for number, one in enumerate(checks, 1):
-        last, reference = one["accuracy"][-1], one["reference"][-1]
-        print(f"{number}: {one['proxy']}: reference {100 * reference:.1f} %, oracle {100 * last[-1]:.1f} %")
-    print(f"\n{'recovered on proxy':34}" + "".join(f"{number:8}" for number in range(1, len(checks) + 1)))
-    for position, name in enumerate(strategies()):
-        shares = []
-        for one in checks:
-            last, reference = one["accuracy"][-1], one["reference"][-1]
-            shares.append((last[position] - reference) / (last[-1] - reference))
-        print(f"{name:34}" + "".join(f"{share:8.2f}" for share in shares))
+    """For every proxy, how each strategy ends, and what a search would see of it."""
+    for path in sorted((RESULTS / "proxies").glob("*.json")):
+        one = json.loads(path.read_text())
+        reference, stages = one["reference"], one["accuracy"]
+        gap = stages[-1][-1] - reference[-1]
+        print(f"\n{one['proxy']}: reference {100 * reference[-1]:.1f} %, oracle {100 * gap:+.1f} points")
+        print(f"{'':34}{'recovered':>10}{'return of a search, points':>30}")
+        for position, name in enumerate(one["names"]):
+            differences = [own[position] - other for own, other in zip(stages, reference, strict=True)]
+            print(f"{name:34}{differences[-1] / gap:10.2f}{100 * search_return(differences):30.1f}")
 
 
 def main() -> None:

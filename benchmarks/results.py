@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[1]
 RUNS, STRATEGIES = ROOT / "results" / "runs", ROOT / "results" / "strategies"
 BEGIN, END = "<!-- made by `make results` -->", "<!-- end of what `make results` made -->"
 
-CLEAN, NOISE, LONGTAIL, STEP = "clean", "40 % of labels redrawn", "long tail, factor 100", "step imbalance"
+CLEAN, NOISE, LONGTAIL = "clean", "40 % of labels redrawn", "long tail, factor 100"
+STEP10, STEP100 = "classes 0 to 1 cut by 25", "classes 0 to 9 cut by 10"
 
 PAPER: dict[tuple[str, str, str], dict[str, float]] = {
     ("cifar10", NOISE, "resnet18"): {"uniform": 79.44, "law": 86.33},
@@ -32,10 +33,10 @@ PAPER: dict[tuple[str, str, str], dict[str, float]] = {
     ("cifar100", NOISE, "wrn_28_10"): {"uniform": 53.11, "focal": 50.71, "self_paced": 46.23, "law": 68.23},
     ("cifar10", LONGTAIL, "resnet32"): {"focal": 71.34, "class_balanced": 74.6, "law": 76.34},
     ("cifar100", LONGTAIL, "resnet32"): {"focal": 39.41, "class_balanced": 40.16, "law": 43.61},
-    ("cifar10", STEP, "resnet18"): {"uniform": 85.93, "law": 88.44},
-    ("cifar10", STEP, "vgg19"): {"uniform": 84.88, "law": 85.33},
-    ("cifar100", STEP, "resnet18"): {"uniform": 60.24, "law": 61.94},
-    ("cifar100", STEP, "vgg19"): {"uniform": 59.33, "law": 60.20},
+    ("cifar10", STEP10, "resnet18"): {"uniform": 85.93, "law": 88.44},
+    ("cifar10", STEP10, "vgg19"): {"uniform": 84.88, "law": 85.33},
+    ("cifar100", STEP100, "resnet18"): {"uniform": 60.24, "law": 61.94},
+    ("cifar100", STEP100, "vgg19"): {"uniform": 59.33, "law": 60.20},
 }
 """Accuracies of Tables 1, 2, 4 and 5 of Li et al., Learning to Auto Weight, AAAI 2020."""
 
@@ -63,12 +64,22 @@ def add(run: Path, name: str, strategy: str = "") -> None:
     del config["data"]["folder"]
     if config["strategy"]:
         config["strategy"] = strategy or sys.exit("name the kept strategy that law was trained with")
-    result = json.loads((run / "result.json").read_text())
+    result = json.loads((run / "result.json").read_text()) | {"config": config}
+    if "search" in result:
+        result["search"]["guesses"] = guesses(run / "metrics.jsonl")
+    collect(kept_runs() | {name: result})
     RUNS.mkdir(parents=True, exist_ok=True)
-    (RUNS / f"{name}.json").write_text(json.dumps(result | {"config": config}, indent=1) + "\n")
+    (RUNS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
     if "search" in result:
         STRATEGIES.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run / result["search"]["strategy"], STRATEGIES / f"{name}.safetensors")
+
+
+def guesses(metrics: Path) -> list[float]:
+    """How far the agent's guess was ahead of the reference at the end of every episode, choices at the end included."""
+    lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+    episodes = {line["episode"]: line["greedy_gain"] for line in lines if line["event"] == "search"}
+    return [round(gain, 4) for gain in episodes.values()]
 
 
 def kept_runs() -> dict[str, dict[str, Any]]:
@@ -79,15 +90,17 @@ def kept_runs() -> dict[str, dict[str, Any]]:
 def task_of(config: dict[str, Any]) -> Task:
     """The task that a run's networks were trained on."""
     data, training = config["data"], config["training"]
-    bias = CLEAN
+    biases = []
     if data["noise"] == "uniform":
-        bias = f"{100 * data['noise_rate']:.0f} % of labels redrawn"
+        biases.append(f"{100 * data['noise_rate']:.0f} % of labels redrawn")
     elif data["noise"] != "none":
-        bias = f"{data['noise']} noise, rate {data['noise_rate']}"
-    elif data["imbalance"] == "longtail":
-        bias = f"long tail, factor {data['imbalance_factor']:.0f}"
+        biases.append(f"{data['noise']} noise, rate {data['noise_rate']}")
+    if data["imbalance"] == "longtail":
+        biases.append(f"long tail, factor {data['imbalance_factor']:g}")
     elif data["imbalance"] == "step":
-        bias = STEP
+        rare = data["rare_classes"]
+        biases.append(f"classes {min(rare)} to {max(rare)} cut by {data['imbalance_factor']:g}")
+    bias = ", ".join(biases) or CLEAN
     return Task(data["dataset"], bias, config["network"], training["epochs"], training["weight_decay"])
 
 
@@ -100,21 +113,32 @@ def row_of(config: dict[str, Any], method: str) -> Row:
 
 def details_of(config: dict[str, Any]) -> dict[str, Any]:
     """All that shapes a final training, whether a table's title says it or not."""
-    beside = {"train_size"} if config["data"]["train_on_all"] else set()
-    parts = {**config["data"], **config["training"]}
-    return {key: value for key, value in parts.items() if key not in beside | {"compile"}}
+    beside = {"compile"}
+    if config["data"]["train_on_all"]:
+        beside |= {"train_size", "val_size"}
+    if config["data"]["imbalance"] != "step":
+        beside |= {"rare_classes"}
+    return {key: value for key, value in (config["data"] | config["training"]).items() if key not in beside}
+
+
+def first_difference(one: dict[str, Any], other: dict[str, Any]) -> str | None:
+    """The first key that both have, with another value."""
+    return next((key for key in one if key in other and one[key] != other[key]), None)
 
 
 def collect(runs: dict[str, dict[str, Any]]) -> dict[Task, dict[Row, dict[int, tuple[float, float]]]]:
-    """Accuracy and GPU seconds of every task, row and seed."""
+    """Accuracy and GPU seconds of every task, row and seed; runs that would make a wrong table end the program."""
     tasks: dict[Task, dict[Row, dict[int, tuple[float, float]]]] = defaultdict(lambda: defaultdict(dict))
     details: dict[Task, dict[str, Any]] = {}
     for name, run in runs.items():
         for method, values in run["methods"].items():
             task = task_of(run["config"])
-            if details.setdefault(task, details_of(run["config"])) != details_of(run["config"]):
-                sys.exit(f"{name} differs from other runs on {task} in more than a table can show")
+            own = details_of(run["config"])
+            if key := first_difference(details.setdefault(task, own), own):
+                sys.exit(f"{name} differs from other runs of its task in {key}, which no title shows")
             row = tasks[task][row_of(run["config"], method)]
+            if row.keys() & set(run["seeds"]):
+                sys.exit(f"{name} has {method} with a seed that another run has")
             row |= dict(
                 zip(run["seeds"], zip(values["test_accuracy"], values["train_seconds"], strict=True), strict=True)
             )
@@ -128,7 +152,7 @@ def recovered(rows: dict[Row, dict[int, tuple[float, float]]], row: Row) -> floa
     if not seeds or uniform is None or oracle is None:
         return None
     low, high = (fmean(part[seed][0] for seed in seeds) for part in (uniform, oracle))
-    return (fmean(rows[row][seed][0] for seed in seeds) - low) / (high - low)
+    return (fmean(rows[row][seed][0] for seed in seeds) - low) / (high - low) if high != low else None
 
 
 def task_table(task: Task, rows: dict[Row, dict[int, tuple[float, float]]]) -> Iterator[str]:
@@ -170,15 +194,18 @@ def proxy_of(config: dict[str, Any] | None) -> str:
     if config is None:
         return "configuration not kept"
     search, data = config["search"], config["data"]
-    head = f" after a head start of {search['head_start']} stages" if search.get("head_start") else ""
-    return f"{search['proxy_network']}, {data['train_size']:,} images, {search['proxy_epochs']} epochs{head}"
+    head = f", head start of {search['head_start']} stages" if search.get("head_start") else ""
+    plain = "" if search.get("augment_stages", True) else ", no augmentation after it"
+    epochs = f"{search['episode_share']:.0%} of {search['proxy_epochs']} epochs"
+    return f"{search['proxy_network']}, {data['train_size']:,} images, {epochs}{head}{plain}"
 
 
 def build() -> None:
     """Put the tables into both pages: the README shows what weighting is for, the other page everything."""
     runs = kept_runs()
     devices = sorted({run["environment"]["device"] for run in runs.values()})
-    lines = [f"Last-epoch test accuracy; {', '.join(devices)}.\n"]
+    minutes = "A training's minutes are its share of the GPU: side by side they are cheaper."
+    lines = [f"Last-epoch test accuracy; {', '.join(devices)}. {minutes}\n"]
     biased, clean = list(lines), []
     for task, rows in sorted(collect(runs).items()):
         (clean if task.bias == CLEAN else biased).extend(task_table(task, rows))

@@ -18,7 +18,7 @@ def results():
 
 def config_of(**changes):
     data = {"dataset": "cifar10", "folder": "/somewhere", "noise": "uniform", "noise_rate": 0.4, "imbalance": "none"}
-    data |= {"train_on_all": True}
+    data |= {"train_on_all": True, "rare_classes": [0, 1]}
     training = {"epochs": 200, "weight_decay": 2e-5}
     return {"data": data, "network": "resnet18", "training": training, "knobs": {}, "strategy": None} | changes
 
@@ -74,6 +74,25 @@ def test_runs_of_one_task_share_a_table_and_recovery_uses_common_seeds(results):
 
 def test_runs_that_a_title_cannot_tell_apart_are_refused(results):
     run = {"seeds": [0], "methods": {"uniform": {"test_accuracy": [0.7], "train_seconds": [60.0]}}}
-    other = config_of(training={"epochs": 200, "weight_decay": 2e-5, "batch_size": 1000})
-    with pytest.raises(SystemExit, match="differs from other runs"):
-        results.collect({"a": run | {"config": config_of()}, "b": run | {"config": other}})
+    configs = [
+        config_of(training={"epochs": 200, "weight_decay": 2e-5, "batch_size": size}) for size in (128, 1000, 128)
+    ]
+    with pytest.raises(SystemExit, match="differs from other runs of its task in batch_size"):
+        results.collect({"a": run | {"config": configs[0]}, "b": run | {"config": configs[1]}})
+    with pytest.raises(SystemExit, match="b has uniform with a seed that another run has"):
+        results.collect({"a": run | {"config": configs[0]}, "b": run | {"config": configs[2]}})
+
+
+def test_titles_say_every_bias(results):
+    def bias(**changes):
+        return results.task_of(config_of(data=config_of()["data"] | changes)).bias
+
+    assert bias(noise="none") == "clean"
+    assert bias(imbalance="longtail", imbalance_factor=100.0) == f"{results.NOISE}, {results.LONGTAIL}"
+    assert bias(noise="none", imbalance="step", imbalance_factor=25.0) == results.STEP10
+    assert bias(noise="asymmetric") == "asymmetric noise, rate 0.4"
+
+
+def test_where_oracle_and_uniform_are_equal_nothing_is_recovered(results):
+    rows = {results.Row(name, ""): {0: (0.7, 60.0)} for name in ("uniform", "oracle")}
+    assert results.recovered(rows, results.Row("oracle", "")) is None
