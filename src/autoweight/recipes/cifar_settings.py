@@ -14,8 +14,8 @@ NOISE_DATA = DataConfig(
     augmentation="crop_flip",
 )
 
-# What makes a small, short proxy say the same about strategies as a long training does (docs/results.md): a network
-# that has learned something before weighting begins, and then images without augmentation, which it soon memorises.
+# A small, short proxy agreed with a long training where its network had learned something before weighting began, and
+# then saw images without augmentation, which it soon memorises (docs/results.md).
 NOISE_SEARCH = SearchConfig(
     proxy_network="small_resnet",
     proxy_epochs=40,
