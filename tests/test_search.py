@@ -162,6 +162,8 @@ def test_interpolate_runs_linearly_through_the_knots():
 class ToyWorkers:
     """A problem with a known best theta for every stage: accuracy falls with the squared distance from it."""
 
+    run_beside_the_host = False
+
     def __init__(self, num_workers=16, num_stages=8, harmful=False):
         self.num_workers = num_workers
         self.problem = SimpleNamespace(training=TrainingConfig(num_stages=num_stages))
@@ -425,17 +427,18 @@ def test_evolution_finds_a_constant_first_and_stages_part_from_there():
 class Recorder(ToyWorkers):
     """Writes down in which order stages and updates come."""
 
-    def __init__(self):
+    def __init__(self, beside):
         super().__init__()
-        self.events = []
+        self.events, self.run_beside_the_host = [], beside
 
     def run_stage(self, stage, params, meanwhile):
         self.events.append(f"stage {stage}")
         return super().run_stage(stage, params, meanwhile)
 
 
-def test_an_agent_learns_from_a_stage_while_the_next_one_trains():
-    workers, config = Recorder(), toy_config("actor-critic", num_episodes=1, choice_rounds=0)
+@pytest.mark.parametrize("beside", [False, True])
+def test_an_agent_learns_from_a_stage_at_its_end_or_while_the_next_one_trains_beside_it(beside):
+    workers, config = Recorder(beside), toy_config("actor-critic", num_episodes=1, choice_rounds=0)
     search = Search(workers, make_agent(config, 8, seed=0), config)
     learn = search.agent.learn
     search.agent.learn = lambda transition: (
@@ -443,5 +446,9 @@ def test_an_agent_learns_from_a_stage_while_the_next_one_trains():
         learn(transition),
     )
     search.run()
-    assert workers.events[:6] == ["stage 0", "stage 1", "stage 2", "learn 1", "stage 3", "learn 2"]
-    assert workers.events[-3:] == ["stage 7", "learn 6", "learn 7"]
+    if beside:
+        assert workers.events[:6] == ["stage 0", "stage 1", "stage 2", "learn 1", "stage 3", "learn 2"]
+        assert workers.events[-3:] == ["stage 7", "learn 6", "learn 7"]
+    else:
+        assert workers.events[:5] == ["stage 0", "stage 1", "learn 1", "stage 2", "learn 2"]
+        assert workers.events[-2:] == ["stage 7", "learn 7"]

@@ -92,7 +92,10 @@ class Search:
         return self._choose(candidates)
 
     def run_episode(self, agent: Agent, episode: int) -> Episode:
-        """Algorithm 2, one episode: weigh a stage, compare with the references, learn while the next one trains."""
+        """Algorithm 2, one episode: weigh a stage, compare with the references, learn.
+
+        Where workers run beside the host, the agent learns while the next stage trains, and nobody waits for it.
+        """
         config, workers = self.config, self.workers
         num_stages = workers.problem.training.num_stages
         workers.begin(mix(self.seed, episode))
@@ -113,6 +116,9 @@ class Search:
                 next_state = tracker.state(min(stage + 1, num_stages - 1))
                 done = stage == self.episode_stages - 1
                 learn = partial(agent.learn, Transition(state, params, rewards[-1], next_state, done))
+                if not workers.run_beside_the_host:
+                    learn()
+                    learn = _nothing
             self._tell(episode, stage, outcome)
         learn()
         tables += [params] * (num_stages - len(tables))  # stages that no episode runs keep the last parameters
@@ -176,7 +182,7 @@ class Search:
 
 
 def _nothing() -> None:
-    """What there is to learn before the first weighted stage."""
+    """What there is left to learn where all was learned at once, and before the first weighted stage."""
 
 
 def _unless_blown_up(rewards: Tensor, tracker: StateTracker) -> Tensor:

@@ -76,6 +76,9 @@ class Workers(ABC):
     are not all zero, the networks of a group are equal to the bit, so one slot a group stands for all of them.
     """
 
+    run_beside_the_host = False
+    """Whether the host is free while a stage trains."""
+
     def __init__(self, problem: Problem, num_workers: int, num_starts: int = 1) -> None:
         assert num_workers % num_starts == 0, "workers must divide evenly over the starts"
         self.problem = problem

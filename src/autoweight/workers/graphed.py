@@ -29,6 +29,7 @@ class GraphedWorkers(Workers):
     There are graphs for the references alone, as long as all networks of a group are equal, and for all slots.
     """
 
+    run_beside_the_host = True
     graphs: dict[int, Graphs] | None = None
     head: CapturedSteps
 
