@@ -28,6 +28,10 @@ def with_dropout():
     return nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3))
 
 
+def flat():
+    return nn.Sequential(nn.Flatten(), nn.Linear(256, 3))
+
+
 def cnn():
     return make_network("small_cnn", (1, 6, 6), 3)
 
@@ -138,8 +142,13 @@ def test_network_steps_are_counted():
     assert workers.network_steps == 3 * 2 + 9 * (4 + 2)  # the references alone in the warm-up, then all
 
 
-def test_make_workers_stacks_where_it_can():
+def test_make_workers_stacks_where_it_can_and_where_it_pays():
     assert isinstance(make_workers(problem(cnn), 4), StackedWorkers)
+    large = torch.zeros(48, 1, 16, 16)
+    labels = torch.arange(48) % 3
+    for make_model, kind in ((cnn, SequentialWorkers), (flat, StackedWorkers)):
+        data = Samples.of(large, labels, 3)
+        assert type(make_workers(Problem(make_model, data, data, TRAINING), 4)) is kind
 
 
 class Branching(nn.Linear):
