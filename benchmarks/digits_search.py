@@ -27,6 +27,7 @@ from autoweight.run_folder import RunFolder
 RESULTS = Path(__file__).parents[1] / "results" / "digits_search.jsonl"
 TEST_SEEDS = 5
 NOISE = SearchConfig(agent="actor-critic")
+HALF = SearchConfig(proxy_epochs=30, num_episodes=26, choice_rounds=4)
 
 VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes": ("digits-noise", SearchConfig(agent="cmaes")),
@@ -39,6 +40,8 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
         replace(NOISE, actor_critic=replace(NOISE.actor_critic, update="sampled")),
     ),
     "cmaes, stages from the start": ("digits-noise", SearchConfig(coarse_share=0)),
+    "cmaes, half the epochs, twice the episodes": ("digits-noise", HALF),
+    "cmaes, half the epochs, twice the episodes, head start": ("digits-noise", replace(HALF, head_start=2)),
     "cmaes without DNR": ("digits-noise", SearchConfig(reward="plain")),
     "cmaes without 3SM": ("digits-noise", SearchConfig(stagewise=False)),
     "longtail": ("digits-longtail", get_recipe("digits-longtail").search),
