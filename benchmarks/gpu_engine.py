@@ -1,7 +1,7 @@
 """How fast networks train on a GPU, captured in one CUDA graph, against an eager loop and against the chip's floor.
 
     python benchmarks/gpu_engine.py            all parts, a few minutes
-    python benchmarks/gpu_engine.py exact      only that part: exact, pairs, many, single
+    python benchmarks/gpu_engine.py exact      only that part: exact, single, many, resnet32 or wrn_28_10 (pairs)
 
 Prints tables; milliseconds are medians of several runs on synthetic images. The floor is the networks' multiplications
 and additions over the matrix rate measured in the same run.
@@ -104,27 +104,26 @@ def many_networks(rate: float) -> None:
         torch.cuda.empty_cache()
 
 
-def pairs(rate: float) -> None:
+def pairs(rate: float, network: str) -> None:
     """8 workers, each with its own reference, at batch 100."""
     print("\n8 pairs, batch 100          pair-step ms  floor ms  ratio  memory GiB")
     train, val = images(20_000), images(1_000, seed=1)
-    for network in ("resnet32", "wrn_28_10"):
-        for compiled in (False, True):
-            torch.cuda.reset_peak_memory_stats()
-            make, config = partial(make_network, network, SHAPE, 10), training(100, compile=compiled)
-            problem = Problem(make, train, val, config, augmentation="crop_flip", device=DEVICE)
-            workers = GraphedWorkers(problem, 8, num_starts=8)
-            workers.stage_starts = [0, 20]
-            workers.begin(0)
-            workers.run_stage(0, torch.randn(8, 3))
-            steps = workers.graphs[16].steps
-            spent = milliseconds(lambda steps=steps: steps.run(0, 20), 20) / 8
-            floor = 2 * step_operations(network, 100) / rate * 1000
-            memory = torch.cuda.max_memory_reserved() / 2**30
-            name = network + ", compiled" * compiled
-            print(f"{name:26}{spent:14.2f}{floor:10.2f}{spent / floor:7.2f}{memory:12.1f}")
-            del workers, steps
-            torch.cuda.empty_cache()
+    for compiled in (False, True):
+        torch.cuda.reset_peak_memory_stats()
+        make, config = partial(make_network, network, SHAPE, 10), training(100, compile=compiled)
+        problem = Problem(make, train, val, config, augmentation="crop_flip", device=DEVICE)
+        workers = GraphedWorkers(problem, 8, num_starts=8)
+        workers.stage_starts = [0, 20]
+        workers.begin(0)
+        workers.run_stage(0, torch.randn(8, 3))
+        steps = workers.graphs[16].steps
+        spent = milliseconds(lambda steps=steps: steps.run(0, 20), 20) / 8
+        floor = 2 * step_operations(network, 100) / rate * 1000
+        memory = torch.cuda.max_memory_reserved() / 2**30
+        name = network + ", compiled" * compiled
+        print(f"{name:26}{spent:14.2f}{floor:10.2f}{spent / floor:7.2f}{memory:12.1f}")
+        del workers, steps
+        torch.cuda.empty_cache()
 
 
 def single(rate: float) -> None:
@@ -178,8 +177,9 @@ def main(part: str | None = None) -> None:
         single(rate)
     if part in (None, "many"):
         many_networks(rate)
-    if part in (None, "pairs"):
-        pairs(rate)
+    for network in ("resnet32", "wrn_28_10"):
+        if part in (None, network):
+            pairs(rate, network)
 
 
 if __name__ == "__main__":

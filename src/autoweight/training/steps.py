@@ -33,8 +33,7 @@ class Slot:
     def step(self, batch: Batch, progress: float | Tensor) -> Tensor:
         """Equation 7: one optimiser step on a batch's weighted loss; returns the unweighted mean loss, detached."""
         with autocast(self.config.precision, batch.inputs.device):
-            logits = forward(self.model, batch.inputs, self.config.compile)
-        losses = cross_entropy(logits.float(), batch.labels, reduction="none")
+            logits, losses = forward(self.model, batch, self.config.compile)
         if self.weigher is None:
             loss = losses.mean()
         else:
@@ -123,18 +122,23 @@ def autocast(precision: Precision, device: torch.device) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
 
-def forward(model: nn.Module, inputs: Tensor, compiled: bool) -> Tensor:
-    """The network's logits; `compiled` by torch.compile where the inputs are on a GPU."""
-    logits: Tensor = _compiled_call()(model, inputs) if compiled and inputs.is_cuda else model(inputs)
-    return logits
+def forward(model: nn.Module, batch: Batch, compiled: bool) -> tuple[Tensor, Tensor]:
+    """The network's logits and every sample's loss; `compiled` by torch.compile where the batch is on a GPU."""
+    call = _compiled_call() if compiled and batch.inputs.is_cuda else _logits_and_losses
+    return call(model, batch.inputs, batch.labels)
+
+
+def _logits_and_losses(model: nn.Module, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    logits = model(inputs)
+    return logits, cross_entropy(logits.float(), labels, reduction="none")
 
 
 @cache
-def _compiled_call() -> Callable[[nn.Module, Tensor], Tensor]:
+def _compiled_call() -> Callable[[nn.Module, Tensor, Tensor], tuple[Tensor, Tensor]]:
     """One compiled call for all networks, so that equal ones share the code.
 
     Combo kernels do the many small casts of weights and gradients in a few launches: a tenth of a ResNet-18's step.
     Tuning the kernels between convolutions saves another hundredth or two.
     """
     options: dict[str, str | int | bool | Callable[..., Any]] = {"combo_kernels": True, "max_autotune_pointwise": True}
-    return torch.compile(lambda model, inputs: model(inputs), options=options)
+    return torch.compile(_logits_and_losses, options=options)
