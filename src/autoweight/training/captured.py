@@ -1,7 +1,7 @@
 """Steps captured in one CUDA graph: every network on a forked stream of its own, and nothing left to the host.
 
 The step counter, the learning rate, the progress and the choice of the batch all live on the device, so that a step
-is one replay. While the networks take a step, one more stream prepares the next. The networks are used as they are.
+is one replay. The networks are used as they are.
 """
 
 import copy
@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,27 +16,9 @@ from torch import Tensor, nn
 from autoweight.config import TrainingConfig
 from autoweight.data.loader import Batch, mix
 from autoweight.training.schedule import learning_rate_at
-from autoweight.training.steps import Slot, Steps, StepsOutcome, first_bad_steps, is_sound
+from autoweight.training.steps import Slot, Steps, StepsOutcome, compiled, first_bad_steps, is_sound
 
 _WARMUP_RUNS = 3  # for autotuning and lazy initialisation, which a capture does not allow
-
-
-class Prepared(NamedTuple):
-    """What a step takes from outside."""
-
-    learning_rate: Tensor
-    progress: Tensor
-    batches: list[Batch]
-    """One of every loader."""
-
-    def tensors(self) -> list[Tensor]:
-        """All of it."""
-        return [self.learning_rate, self.progress, *(part for batch in self.batches for part in batch)]
-
-    def take_over(self, other: "Prepared") -> None:
-        """Copy the other's values to the places of this one's."""
-        for place, value in zip(self.tensors(), other.tensors(), strict=True):
-            place.copy_(value)
 
 
 class CapturedSteps(Steps):
@@ -53,7 +34,7 @@ class CapturedSteps(Steps):
         self.loss_sums = torch.zeros(len(slots), device=device)
         self.good_steps = torch.zeros(len(slots), dtype=torch.long, device=device)
         self.plans = [loader.plan(0) for loader in self.loaders]
-        self.ready = self._prepare(self.step)
+        self._prepare = compiled(self._from_outside) if config.compile and self.step.is_cuda else self._from_outside
         with kept(state for slot in slots for state in states_of(slot)):
             self.graph = capture(self._all_steps)
 
@@ -64,11 +45,9 @@ class CapturedSteps(Steps):
         self.loss_sums.zero_()
         self.good_steps.zero_()
         epoch_steps = self.loaders[0].steps_per_epoch
-        self._load_plans(start // epoch_steps)
-        self.ready.take_over(self._prepare(self.step))
         for step in range(start, stop):
-            if (step + 1) % epoch_steps == 0 and step + 1 < stop:  # the batch prepared meanwhile is the next epoch's
-                self._load_plans((step + 1) // epoch_steps)
+            if step == start or step % epoch_steps == 0:
+                self._load_plans(step // epoch_steps)
             self.graph.replay()
         return StepsOutcome(self.loss_sums / (stop - start), first_bad_steps(self.good_steps, start, stop))
 
@@ -78,33 +57,31 @@ class CapturedSteps(Steps):
             for place, part in zip(plan, loader.plan(epoch), strict=True):
                 place.copy_(part, non_blocking=True)
 
-    def _prepare(self, step: Tensor) -> Prepared:
-        """What a step that only the device knows takes from outside; the plans must be those of its epoch."""
-        step = step.clamp(max=self.total_steps - 1)  # one beyond the last is prepared too, and not used
+    def _from_outside(self, step: Tensor) -> tuple[Tensor, Tensor, list[Batch]]:
+        """Learning rate, progress and every loader's batch of a step that only the device knows.
+
+        Two dozen small operations, which compiling turns into a few.
+        """
         row = step % self.loaders[0].steps_per_epoch
-        return Prepared(
+        return (
             self.rates.index_select(0, step.view(1)).squeeze(0),
             step.double() / self.total_steps,
             [loader.batch(plan.row(row)) for loader, plan in zip(self.loaders, self.plans, strict=True)],
         )
 
     def _all_steps(self) -> None:
-        """One step of every slot, and what the next one needs, forked from and joined to the current stream."""
-        batches = {id(loader): batch for loader, batch in zip(self.loaders, self.ready.batches, strict=True)}
-        prepared: list[Prepared] = []
-
-        def prepare() -> None:
-            prepared.append(self._prepare(self.step + 1))
+        """One step of every slot, forked from and joined to the current stream."""
+        learning_rate, progress, batches = self._prepare(self.step)
+        batch_of = {id(loader): batch for loader, batch in zip(self.loaders, batches, strict=True)}
 
         def take_step(slot: Slot, loss_sum: Tensor, good_steps: Tensor) -> None:
             slot.model.train()
-            slot.set_learning_rate(self.ready.learning_rate)
-            loss_sum += slot.step(batches[id(slot.loader)], self.ready.progress)
+            slot.set_learning_rate(learning_rate)
+            loss_sum += slot.step(batch_of[id(slot.loader)], progress)
             good_steps += is_sound(loss_sum)
 
         of_slots = zip(self.slots, self.loss_sums, self.good_steps, strict=True)
-        fork([prepare, *(partial(take_step, *own) for own in of_slots)])
-        self.ready.take_over(prepared[0])
+        fork([partial(take_step, *own) for own in of_slots])
         self.step += 1
 
 
@@ -134,7 +111,10 @@ def capture(work: Callable[[], None]) -> torch.cuda.CUDAGraph:
 
 
 def fork(works: Sequence[Callable[[], None]]) -> None:
-    """Do all works, each on a stream of its own between two points of the current stream."""
+    """Do all works, each on a stream of its own between two points of the current stream; one alone stays on that."""
+    if len(works) == 1:
+        works[0]()
+        return
     current = torch.cuda.current_stream()
     start = current.record_event()
     streams = list(itertools.islice(_streams_beside(current), len(works)))

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,9 @@ from autoweight.config import Precision, TrainingConfig
 from autoweight.data.loader import Batch, Loader, mix
 from autoweight.strategy import Weigher, weighted_mean
 from autoweight.training.schedule import learning_rate_at
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 class Slot:
@@ -135,10 +138,15 @@ def _logits_and_losses(model: nn.Module, inputs: Tensor, labels: Tensor) -> tupl
 
 @cache
 def _compiled_call() -> Callable[[nn.Module, Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """One compiled call for all networks, so that equal ones share the code.
+    """One compiled call for all networks, so that equal ones share the code."""
+    return compiled(_logits_and_losses)
+
+
+def compiled(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """By torch.compile.
 
     Combo kernels do the many small casts of weights and gradients in a few launches: a tenth of a ResNet-18's step.
     Tuning the kernels between convolutions saves another hundredth or two.
     """
     options: dict[str, str | int | bool | Callable[..., Any]] = {"combo_kernels": True, "max_autotune_pointwise": True}
-    return torch.compile(_logits_and_losses, options=options)
+    return torch.compile(work, options=options)
