@@ -28,6 +28,7 @@ from autoweight.workers import GraphedWorkers, Problem, SequentialWorkers
 
 DEVICE = "cuda"
 SHAPE = (3, 32, 32)
+_WARMUP_SECONDS = 2.0
 
 
 def images(count: int, classes: int = 10, seed: int = 0) -> Samples:
@@ -43,7 +44,11 @@ def training(batch_size: int, **options) -> TrainingConfig:
 
 
 def milliseconds(work: Callable[[], None], steps: int, repeats: int = 5) -> float:
-    """Median time of a step, when `work` does `steps` of them."""
+    """Median time of a step, when `work` does `steps` of them; a GPU that was idle needs a moment to get fast."""
+    warm = time.perf_counter() + _WARMUP_SECONDS
+    while time.perf_counter() < warm:
+        work()
+        torch.cuda.synchronize()
     times = []
     for _ in range(repeats):
         torch.cuda.synchronize()
@@ -57,8 +62,6 @@ def milliseconds(work: Callable[[], None], steps: int, repeats: int = 5) -> floa
 def matrix_rate() -> float:
     """Measured bf16 matrix rate in operations a second."""
     a, b = (torch.randn(8192, 8192, device=DEVICE, dtype=torch.bfloat16) for _ in range(2))
-    for _ in range(3):
-        a @ b
     return 2 * 8192**3 / (milliseconds(lambda: [a @ b for _ in range(10)], 10) / 1000)
 
 
@@ -80,7 +83,6 @@ def make_slots(network: str, count: int, config: TrainingConfig, data: Samples, 
 def captured_time(slots: list[Slot], config: TrainingConfig, steps: int) -> float:
     """Milliseconds of a captured step of all slots."""
     captured = CapturedSteps(slots, config, total_steps=10_000)
-    captured.run(0, steps)
     return milliseconds(lambda: captured.run(0, steps), steps)
 
 
@@ -93,7 +95,6 @@ def many_networks(rate: float) -> None:
         torch.cuda.reset_peak_memory_stats()
         slots = make_slots(network, 16, config, data)
         plain = PlainSteps(slots, config, total_steps=10_000)
-        plain.run(0, 3)
         eager = milliseconds(lambda plain=plain, n=eager_steps: plain.run(0, n), eager_steps, repeats=3)
         graph = captured_time(slots, config, 30)
         floor = 16 * step_operations(network, 128) / rate * 1000

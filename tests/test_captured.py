@@ -117,3 +117,8 @@ def test_captured_dropout_repeats_from_stage_to_stage(stand_in):
 
 def test_graphed_workers_let_the_host_work_meanwhile(stand_in):
     check_meanwhile(GraphedWorkers)
+
+
+def test_the_shortest_training_can_be_captured(stand_in):
+    slot = Slot(mlp(), Loader(make_blobs(16), 16, seed=1), None, CONFIG)
+    assert CapturedSteps([slot], CONFIG, total_steps=1).run(0, 1).first_bad_steps.tolist() == [-1]

@@ -34,7 +34,6 @@ class CapturedSteps(Steps):
         self.loss_sums = torch.zeros(len(slots), device=device)
         self.good_steps = torch.zeros(len(slots), dtype=torch.long, device=device)
         self.plans = [loader.plan(0) for loader in self.loaders]
-        self._prepare = compiled(self._from_outside) if config.compile and self.step.is_cuda else self._from_outside
         with kept(state for slot in slots for state in states_of(slot)):
             self.graph = capture(self._all_steps)
 
@@ -57,11 +56,9 @@ class CapturedSteps(Steps):
             for place, part in zip(plan, loader.plan(epoch), strict=True):
                 place.copy_(part, non_blocking=True)
 
-    def _from_outside(self, step: Tensor) -> tuple[Tensor, Tensor, list[Batch]]:
-        """Learning rate, progress and every loader's batch of a step that only the device knows.
-
-        Two dozen small operations, which compiling turns into a few.
-        """
+    def _from_outside(self) -> tuple[Tensor, Tensor, list[Batch]]:
+        """Learning rate, progress and every loader's batch: two dozen small operations, or a few when compiled."""
+        step = self.step.clamp(max=self.total_steps - 1)  # the runs before a capture go beyond the shortest trainings
         row = step % self.loaders[0].steps_per_epoch
         return (
             self.rates.index_select(0, step.view(1)).squeeze(0),
@@ -71,7 +68,8 @@ class CapturedSteps(Steps):
 
     def _all_steps(self) -> None:
         """One step of every slot, forked from and joined to the current stream."""
-        learning_rate, progress, batches = self._prepare(self.step)
+        from_outside = compiled(CapturedSteps._from_outside, self.config, self.step.device)
+        learning_rate, progress, batches = from_outside(self)
         batch_of = {id(loader): batch for loader, batch in zip(self.loaders, batches, strict=True)}
 
         def take_step(slot: Slot, loss_sum: Tensor, good_steps: Tensor) -> None:

@@ -35,8 +35,9 @@ class Slot:
 
     def step(self, batch: Batch, progress: float | Tensor) -> Tensor:
         """Equation 7: one optimiser step on a batch's weighted loss; returns the unweighted mean loss, detached."""
+        look = compiled(logits_and_losses, self.config, batch.inputs.device)
         with autocast(self.config.precision, batch.inputs.device):
-            logits, losses = forward(self.model, batch, self.config.compile)
+            logits, losses = look(self.model, batch.inputs, batch.labels)
         if self.weigher is None:
             loss = losses.mean()
         else:
@@ -125,25 +126,22 @@ def autocast(precision: Precision, device: torch.device) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
 
-def forward(model: nn.Module, batch: Batch, compiled: bool) -> tuple[Tensor, Tensor]:
-    """The network's logits and every sample's loss; `compiled` by torch.compile where the batch is on a GPU."""
-    call = _compiled_call() if compiled and batch.inputs.is_cuda else _logits_and_losses
-    return call(model, batch.inputs, batch.labels)
-
-
-def _logits_and_losses(model: nn.Module, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def logits_and_losses(model: nn.Module, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """A forward pass, and every sample's loss."""
     logits = model(inputs)
     return logits, cross_entropy(logits.float(), labels, reduction="none")
 
 
+def compiled(
+    work: Callable[Arguments, Result], config: TrainingConfig, device: torch.device
+) -> Callable[Arguments, Result]:
+    """The function compiled, where the configuration asks for it and the device is a GPU."""
+    return _compile(work) if config.compile and device.type == "cuda" else work
+
+
 @cache
-def _compiled_call() -> Callable[[nn.Module, Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """One compiled call for all networks, so that equal ones share the code."""
-    return compiled(_logits_and_losses)
-
-
-def compiled(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """By torch.compile.
+def _compile(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """One compiled version for all, so that equal networks share the code.
 
     Combo kernels do the many small casts of weights and gradients in a few launches: a tenth of a ResNet-18's step.
     Tuning the kernels between convolutions saves another hundredth or two.
