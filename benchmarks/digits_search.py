@@ -28,6 +28,9 @@ RESULTS = Path(__file__).parents[1] / "results" / "digits_search.jsonl"
 TEST_SEEDS = 5
 NOISE = SearchConfig(agent="actor-critic")
 HALF = SearchConfig(proxy_epochs=30, num_episodes=26, choice_rounds=4)
+SAMPLED = replace(NOISE, actor_critic=replace(NOISE.actor_critic, update="sampled"))
+RARE = get_recipe("digits-longtail").search
+RARE_PLAIN = replace(RARE, normalise=False)
 
 VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes": ("digits-noise", SearchConfig(agent="cmaes")),
@@ -35,22 +38,21 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "constant": ("digits-noise", SearchConfig(agent="constant")),
     "actor-critic without DNR": ("digits-noise", replace(NOISE, reward="plain")),
     "actor-critic without 3SM": ("digits-noise", replace(NOISE, stagewise=False)),
-    "actor-critic without FDU": (
-        "digits-noise",
-        replace(NOISE, actor_critic=replace(NOISE.actor_critic, update="sampled")),
-    ),
+    "actor-critic without FDU": ("digits-noise", SAMPLED),
     "cmaes, stages from the start": ("digits-noise", SearchConfig(coarse_share=0)),
     "cmaes, half the epochs, twice the episodes": ("digits-noise", HALF),
     "cmaes, half the epochs, twice the episodes, head start": ("digits-noise", replace(HALF, head_start=2)),
     "cmaes without DNR": ("digits-noise", SearchConfig(reward="plain")),
     "cmaes without 3SM": ("digits-noise", SearchConfig(stagewise=False)),
-    "longtail": ("digits-longtail", get_recipe("digits-longtail").search),
-    "longtail, a constant first": ("digits-longtail", replace(get_recipe("digits-longtail").search, coarse_share=0.35)),
-    "imbalance": ("digits-imbalance", get_recipe("digits-imbalance").search),
-    "imbalance, a constant first": (
-        "digits-imbalance",
-        replace(get_recipe("digits-imbalance").search, coarse_share=0.35),
-    ),
+    "cmaes, normalised": ("digits-noise", SearchConfig(normalise=True)),
+    "longtail": ("digits-longtail", RARE),
+    "longtail, a constant first": ("digits-longtail", replace(RARE, coarse_share=0.35)),
+    "longtail, not normalised": ("digits-longtail", RARE_PLAIN),
+    "longtail, not normalised, a constant first": ("digits-longtail", replace(RARE_PLAIN, coarse_share=0.35)),
+    "imbalance": ("digits-imbalance", RARE),
+    "imbalance, a constant first": ("digits-imbalance", replace(RARE, coarse_share=0.35)),
+    "imbalance, not normalised": ("digits-imbalance", RARE_PLAIN),
+    "imbalance, not normalised, a constant first": ("digits-imbalance", replace(RARE_PLAIN, coarse_share=0.35)),
 }
 
 
@@ -94,15 +96,15 @@ def evaluate(config: RunConfig, strategy: Path) -> dict:
     return {"law": law, "uniform": uniform, "oracle": oracle, "recovered": recovered}
 
 
-def run(variant: str, seed: int) -> None:
+def run(name: str, seed: int) -> None:
     """One search and its evaluation."""
-    recipe, search = VARIANTS[variant]
+    recipe, search = VARIANTS[name]
     config = replace(get_recipe(recipe), search=search, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
         strategy = searching.find_strategy(config, RunFolder(Path(folder)), lambda progress: None)
         outcome = evaluate(config, Path(folder) / searching.STRATEGY_FILE)
     info = {key: strategy.info[key] for key in ("seconds", "network_steps", "validation_gain", "dropped_trainings")}
-    write({"variant": variant, "seed": seed, "threads": torch.get_num_threads(), **info, **outcome})
+    write({"variant": name, "seed": seed, "threads": torch.get_num_threads(), **info, **outcome})
 
 
 def transfer(seed: int) -> None:
@@ -123,13 +125,13 @@ def show() -> None:
     print(
         "\nvariant                                   recovered: mean   min  seeds   law %  uniform %  oracle %  seconds"
     )
-    for variant in dict.fromkeys(line["variant"] for line in lines):
-        own = [line for line in lines if line["variant"] == variant]
+    for name in dict.fromkeys(line["variant"] for line in lines):
+        own = [line for line in lines if line["variant"] == name]
         shares = [line["recovered"] for line in own if line["recovered"] is not None]
         share = f"{statistics.fmean(shares):15.3f}{min(shares):6.3f}" if shares else " " * 21
         means = [100 * statistics.fmean(x for line in own for x in line[k]) for k in ("law", "uniform", "oracle")]
         seconds = statistics.fmean(line.get("seconds", float("nan")) for line in own)
-        print(f"{variant:42}{share}{len(own):7}{means[0]:8.2f}{means[1]:11.2f}{means[2]:10.2f}{seconds:9.1f}")
+        print(f"{name:42}{share}{len(own):7}{means[0]:8.2f}{means[1]:11.2f}{means[2]:10.2f}{seconds:9.1f}")
 
 
 def main() -> None:
@@ -139,11 +141,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="search seeds, from 0 on")
     arguments = parser.parse_args()
     wanted = list(VARIANTS) if "all" in arguments.variants else arguments.variants
-    for variant in wanted:
+    for name in wanted:
         for seed in range(arguments.seeds):
-            if any((line["variant"], line["seed"]) == (variant, seed) for line in known()):
+            if any((line["variant"], line["seed"]) == (name, seed) for line in known()):
                 continue
-            transfer(seed) if variant == "transfer" else run(variant, seed)
+            transfer(seed) if name == "transfer" else run(name, seed)
     show()
 
 

@@ -41,8 +41,10 @@ def test_warm_up_weighs_everything_by_exactly_1(batch):
     assert (strategy.weigh(*batch, progress=0.5) != 1).any()
 
 
-def test_save_and_load_give_the_same_weights(tmp_path, batch):
-    strategy = aw.Strategy(TABLE, warmup_stages=1, actor=make_actor(), info={"agent": "test", "seconds": 1.5})
+@pytest.mark.parametrize("normalised", [False, True])
+def test_save_and_load_give_the_same_weights(tmp_path, batch, normalised):
+    info = {"agent": "test", "seconds": 1.5}
+    strategy = aw.Strategy(TABLE, warmup_stages=1, normalised=normalised, actor=make_actor(), info=info)
     strategy.save(tmp_path / "strategy.safetensors")
     loaded = aw.load(tmp_path / "strategy.safetensors")
     assert loaded.info == strategy.info

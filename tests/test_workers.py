@@ -63,22 +63,22 @@ def test_stacked_equals_sequential_to_rounding(make_model, num_starts):
 
 
 @pytest.mark.parametrize("options", [{"features": ("loss", "density", "label")}, {"features": ("entropy",)}])
-@pytest.mark.parametrize("reduction", ["mean", "normalised"])
-def test_all_features_and_reductions_agree(options, reduction):
-    training = TrainingConfig(epochs=4, batch_size=16, num_stages=4, drop_stages=(), reduction=reduction)
+@pytest.mark.parametrize("normalise", [False, True])
+def test_all_features_agree(options, normalise):
     params = torch.tensor([[-1.0] * (len(options["features"]) + 1), [0.5] * (len(options["features"]) + 1)])
-    stacked, _ = run(StackedWorkers, problem(mlp, training, **options), params)
-    sequential, _ = run(SequentialWorkers, problem(mlp, training, **options), params)
+    stacked, _ = run(StackedWorkers, problem(mlp, normalise=normalise, **options), params)
+    sequential, _ = run(SequentialWorkers, problem(mlp, normalise=normalise, **options), params)
     assert_close(stacked[-1].loss, sequential[-1].loss, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", [SequentialWorkers, StackedWorkers])
 @pytest.mark.parametrize("make_model", [mlp, with_dropout, cnn])
 @pytest.mark.parametrize("num_starts", [1, 2])
-def test_zero_parameters_give_a_reward_of_exactly_0_at_every_stage(kind, make_model, num_starts):
+@pytest.mark.parametrize("normalise", [False, True])
+def test_zero_parameters_give_a_reward_of_exactly_0_at_every_stage(kind, make_model, num_starts, normalise):
     config = SearchConfig()
     for params in (torch.zeros(4, 3), PARAMS):  # on its own, and beside workers that are weighted
-        outcomes, _ = run(kind, problem(make_model), params, num_starts)
+        outcomes, _ = run(kind, problem(make_model, normalise=normalise), params, num_starts)
         assert all(float(reward(config, outcome, 0.5)[1]) == 0 for outcome in outcomes)
 
 

@@ -1,7 +1,6 @@
 """Train methods over seeds and compare them: what `train` and `compare` do, one method and seed after the other."""
 
 import platform
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import fmean
@@ -15,7 +14,7 @@ from autoweight.data import Splits, check_training_data, load_splits
 from autoweight.methods import TrainingFacts, make_method
 from autoweight.models import make_network
 from autoweight.run_folder import RunFolder
-from autoweight.strategy import Strategy, Weigher
+from autoweight.strategy import Weigher
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.device import check_device
 from autoweight.training.evaluate import accuracy
@@ -142,11 +141,4 @@ def _make_weigher(config: RunConfig, method: str, splits: Splits) -> Weigher:
     knobs = dict(config.knobs.get(method, {}))
     if method == "law" and config.strategy is not None:
         knobs["strategy"] = config.strategy
-    weigher = make_method(method, TrainingFacts(splits.train.class_counts, splits.train.clean), knobs)
-    if method == "law" and isinstance(weigher, Strategy) and weigher.reduction != config.training.reduction:
-        warnings.warn(
-            f"the strategy was searched with --training.reduction {weigher.reduction}, but trains with "
-            f"{config.training.reduction}.",
-            stacklevel=2,
-        )
-    return weigher
+    return make_method(method, TrainingFacts(splits.train.class_counts, splits.train.clean), knobs)

@@ -10,7 +10,6 @@ from autoweight.errors import require
 
 Feature = Literal["loss", "entropy", "density", "label"]
 LabelFeature = Literal["log_frequency", "raw"]
-Reduction = Literal["mean", "normalised"]
 Augmentation = Literal["none", "crop_flip"]
 Noise = Literal["none", "uniform", "uniform_other", "asymmetric"]
 Imbalance = Literal["none", "step", "longtail"]
@@ -89,8 +88,6 @@ class TrainingConfig(_Strict):
     """Arithmetic on a GPU; bfloat16 keeps the parameters in float32. CPUs always use float32."""
     compile: bool = False
     """Compile networks on a GPU: a minute at the start, faster steps."""
-    reduction: Reduction = "mean"
-    """mean is the paper's mean of weight x loss; normalised divides by the weights' sum instead of the batch size."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "num_stages"):
@@ -158,6 +155,8 @@ class SearchConfig(_Strict):
     """Sample features of the strategy."""
     label_feature: LabelFeature = "log_frequency"
     """What the label feature is: the class's log frequency, or the paper's raw class index."""
+    normalise: bool = False
+    """Scale a batch's weights to a mean of 1: they choose among samples, but cannot shrink or stop the learning."""
     warmup_stages: int = 2
     """First stages, which are not weighted."""
     proxy_network: str = ""

@@ -44,7 +44,7 @@ def paper(search: SearchConfig) -> SearchConfig:
 
 
 def authors(search: SearchConfig) -> SearchConfig:
-    """The settings of the authors' code: one worker, lagged copies, a buffer of 500, a penalty on theta."""
+    """As the authors' code: one worker, lagged copies, a buffer of 500, a penalty on theta, normalised weights."""
     agent = replace(
         _PAPER_AGENT,
         critic_learning_rate=1e-3,
@@ -54,7 +54,7 @@ def authors(search: SearchConfig) -> SearchConfig:
         buffer_size=500,
         action_penalty=0.001,
     )
-    return replace(paper(search), num_workers=1, num_starts=1, actor_critic=agent)
+    return replace(paper(search), normalise=True, num_workers=1, num_starts=1, actor_critic=agent)
 
 
 PRESETS: dict[str, Callable[[SearchConfig], SearchConfig]] = {

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autoweight.config import Feature, LabelFeature, Reduction
+from autoweight.config import Feature, LabelFeature
 from autoweight.errors import UserError, require
 from autoweight.strategy import files
 from autoweight.strategy.actor import Actor
@@ -21,8 +21,8 @@ class Strategy(Weigher):
     """Weighs by `1 + tanh(theta_T . f + b)`, with theta_T and b from row T of a table, or from the live actor.
 
     `table` is `[stages, features + 1]`, the bias last. The first `warmup_stages` weigh everything by 1. A strategy with
-    the label feature has to know the training set's class counts. `reduction` is the one it was searched under; the
-    actor has learned the first `actor_stages`. `info` tells how it was found.
+    the label feature has to know the training set's class counts. `normalised` weights have a mean of 1 over the batch.
+    The actor has learned the first `actor_stages`. `info` tells how it was found.
 
     >>> strategy = Strategy(torch.tensor([[0.0, 0.0], [-4.0, -1.0]]), features=("loss",), warmup_stages=1)
     >>> strategy.weigh(torch.tensor([0.1, 2.0]), torch.zeros(2, 3), torch.tensor([0, 1]), progress=0.7).tolist()
@@ -35,7 +35,7 @@ class Strategy(Weigher):
         features: tuple[Feature, ...] = ("loss", "entropy"),
         warmup_stages: int = 0,
         label_feature: LabelFeature = "log_frequency",
-        reduction: Reduction = "mean",
+        normalised: bool = False,
         class_counts: Tensor | None = None,
         actor: Actor | None = None,
         actor_stages: int | None = None,
@@ -54,7 +54,7 @@ class Strategy(Weigher):
         self.features = features
         self.warmup_stages = warmup_stages
         self.label_feature = label_feature
-        self.reduction = reduction
+        self.normalised = normalised
         self.actor = actor
         self.actor_stages = actor_stages or len(table)
         self.info = info or {}
@@ -78,7 +78,7 @@ class Strategy(Weigher):
         params = self._params_at(progress, losses)
         with torch.no_grad():
             features = batch_features(losses, logits, labels, self.features, self._values_on(losses.device))
-            return weigh(features, params).to(losses.dtype)
+            return weigh(features, params, self.normalised).to(losses.dtype)
 
     def with_class_counts(self, class_counts: Tensor) -> "Strategy":
         """The same strategy for a training set with these class counts, `[classes]`."""
@@ -109,7 +109,7 @@ class Strategy(Weigher):
             "num_stages": self.num_stages,
             "warmup_stages": self.warmup_stages,
             "label_feature": self.label_feature,
-            "reduction": self.reduction,
+            "normalised": self.normalised,
             "info": self.info,
         }
         if self.actor is not None:
@@ -133,7 +133,7 @@ class Strategy(Weigher):
                 tuple(header["features"]),
                 header["warmup_stages"],
                 header["label_feature"],
-                header["reduction"],
+                header.get("normalised", False),
                 class_counts,
                 actor,
                 header.get("actor_stages"),
@@ -159,7 +159,7 @@ class Strategy(Weigher):
             self.features,
             self.warmup_stages,
             self.label_feature,
-            self.reduction,
+            self.normalised,
             class_counts,
             self.actor,
             self.actor_stages,

@@ -3,10 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any
 
-import torch
 from torch import Tensor
-
-from autoweight.config import Reduction
 
 
 class Weigher(ABC):
@@ -44,13 +41,6 @@ class Weigher(ABC):
             raise ValueError(f"{type(self).__name__} keeps no state, but was given {sorted(state)}")
 
 
-def weighted_mean(losses: Tensor, weights: Tensor, reduction: Reduction = "mean") -> Tensor:
-    """Equation 7's weighted loss: `mean(weights * losses)`, or normalised, `sum(weights * losses) / sum(weights)`.
-
-    With all-ones weights both equal `losses.mean()` to the bit. The normalised form keeps the size of a step whatever
-    the weights' mean is; a batch whose weights are all 0 gives a loss of 0.
-    """
-    weighted = weights * losses
-    if reduction == "mean":
-        return weighted.mean()
-    return weighted.sum() / weights.sum().clamp(min=torch.finfo(weights.dtype).tiny)
+def weighted_mean(losses: Tensor, weights: Tensor) -> Tensor:
+    """Equation 7's weighted loss, `mean(weights * losses)`; all-ones weights give `losses.mean()` to the bit."""
+    return (weights * losses).mean()

@@ -42,7 +42,7 @@ class Slot:
             loss = losses.mean()
         else:
             weights = self.weigher.weigh(losses, logits, batch.labels, progress=progress, indices=batch.indices)
-            loss = weighted_mean(losses, weights, self.config.reduction)
+            loss = weighted_mean(losses, weights)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.optimizer.step()

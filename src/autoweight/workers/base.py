@@ -28,6 +28,7 @@ class Problem:
     training: TrainingConfig
     features: tuple[Feature, ...] = ("loss", "entropy")
     label_feature: LabelFeature = "log_frequency"
+    normalise: bool = False
     augmentation: Augmentation = "none"
     device: str = "cpu"
     head_start: int = 0
@@ -39,8 +40,8 @@ class Problem:
 class ParamsWeigher(Weigher):
     """Weighs by one stage's parameters, whatever they are: those of a search may blow up."""
 
-    def __init__(self, features: tuple[Feature, ...], label_values: Tensor, params: Tensor) -> None:
-        self.features, self.label_values, self.params = features, label_values, params
+    def __init__(self, problem: Problem, label_values: Tensor, params: Tensor) -> None:
+        self.problem, self.label_values, self.params = problem, label_values, params
 
     @torch.no_grad()
     def weigh(
@@ -52,7 +53,8 @@ class ParamsWeigher(Weigher):
         indices: Tensor | None = None,
     ) -> Tensor:
         """Equation 3."""
-        return weigh(batch_features(losses, logits, labels, self.features, self.label_values), self.params)
+        features = batch_features(losses, logits, labels, self.problem.features, self.label_values)
+        return weigh(features, self.params, self.problem.normalise)
 
 
 class StageOutcome(NamedTuple):

@@ -75,7 +75,7 @@ class GraphedWorkers(Workers):
             self.head = CapturedSteps(heads, self.problem.training, self.steps)
 
     def _slot(self, start: nn.Module, group: int, params: Tensor) -> Slot:
-        weigher = ParamsWeigher(self.problem.features, self.label_values, params)
+        weigher = ParamsWeigher(self.problem, self.label_values, params)
         return Slot(copy.deepcopy(start), self.loaders[group], weigher, self.problem.training)
 
     def _graph(self, slots: list[Slot]) -> Graphs:

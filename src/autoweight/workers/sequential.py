@@ -32,7 +32,7 @@ class SequentialWorkers(SteppedWorkers):
             torch.manual_seed(seed)
             slot.model.train()
             slot.set_learning_rate(learning_rate)
-            slot.weigher = ParamsWeigher(self.problem.features, self.label_values, own_params)
+            slot.weigher = ParamsWeigher(self.problem, self.label_values, own_params)
             losses.append(slot.step(batches[group], progress=0.0))
         return torch.stack(losses)
 

@@ -65,8 +65,8 @@ class StackedWorkers(SteppedWorkers):
         losses = cross_entropy(logits, labels, reduction="none")
         with torch.no_grad():
             features = batch_features(losses, logits, labels, self.problem.features, self.label_values)
-            weights = weigh(features, params)
-        return weighted_mean(losses, weights, self.problem.training.reduction), losses.detach().mean()
+            weights = weigh(features, params, self.problem.normalise)
+        return weighted_mean(losses, weights), losses.detach().mean()
 
     def _inputs(self, batches: tuple[Batch, ...]) -> tuple[Tensor, Tensor, int | None]:
         """Inputs and labels for `vmap`, with the dimension of slots, or None where all see the same batch."""
