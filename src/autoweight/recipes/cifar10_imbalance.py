@@ -17,7 +17,7 @@ RECIPE = RunConfig(
     data=replace(
         RARE_DATA,
         dataset="cifar10",
-        train_size=20_000,
+        train_size=15_000,
         imbalance="step",
         imbalance_factor=25.0,
         rare_classes=(0, 1),
