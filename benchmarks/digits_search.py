@@ -29,8 +29,7 @@ TEST_SEEDS = 5
 NOISE = SearchConfig(agent="actor-critic")
 HALF = SearchConfig(proxy_epochs=30, num_episodes=26, choice_rounds=4)
 SAMPLED = replace(NOISE, actor_critic=replace(NOISE.actor_critic, update="sampled"))
-RARE = get_recipe("digits-longtail").search
-RARE_PLAIN = replace(RARE, normalise=False)
+LONGTAIL, IMBALANCE = (get_recipe(name).search for name in ("digits-longtail", "digits-imbalance"))
 
 VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes": ("digits-noise", SearchConfig(agent="cmaes")),
@@ -45,14 +44,20 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes without DNR": ("digits-noise", SearchConfig(reward="plain")),
     "cmaes without 3SM": ("digits-noise", SearchConfig(stagewise=False)),
     "cmaes, normalised": ("digits-noise", SearchConfig(normalise=True)),
-    "longtail": ("digits-longtail", RARE),
-    "longtail, a constant first": ("digits-longtail", replace(RARE, coarse_share=0.35)),
-    "longtail, not normalised": ("digits-longtail", RARE_PLAIN),
-    "longtail, not normalised, a constant first": ("digits-longtail", replace(RARE_PLAIN, coarse_share=0.35)),
-    "imbalance": ("digits-imbalance", RARE),
-    "imbalance, a constant first": ("digits-imbalance", replace(RARE, coarse_share=0.35)),
-    "imbalance, not normalised": ("digits-imbalance", RARE_PLAIN),
-    "imbalance, not normalised, a constant first": ("digits-imbalance", replace(RARE_PLAIN, coarse_share=0.35)),
+    "longtail": ("digits-longtail", LONGTAIL),
+    "longtail, a constant first": ("digits-longtail", replace(LONGTAIL, coarse_share=0.35)),
+    "longtail, not normalised": ("digits-longtail", replace(LONGTAIL, normalise=False)),
+    "longtail, not normalised, a constant first": (
+        "digits-longtail",
+        replace(LONGTAIL, normalise=False, coarse_share=0.35),
+    ),
+    "imbalance": ("digits-imbalance", IMBALANCE),
+    "imbalance, a constant first": ("digits-imbalance", replace(IMBALANCE, coarse_share=0.35)),
+    "imbalance, not normalised": ("digits-imbalance", replace(IMBALANCE, normalise=False)),
+    "imbalance, not normalised, a constant first": (
+        "digits-imbalance",
+        replace(IMBALANCE, normalise=False, coarse_share=0.35),
+    ),
 }
 
 

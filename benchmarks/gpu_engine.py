@@ -1,14 +1,14 @@
 """How fast networks train on a GPU, captured in one CUDA graph, against an eager loop and against the chip's floor.
 
     python benchmarks/gpu_engine.py            all parts, a few minutes
-    python benchmarks/gpu_engine.py exact      only that part: exact, single, many, resnet32 or wrn_28_10 (pairs)
+    python benchmarks/gpu_engine.py exact      only that part: exact, single, many, or the pairs of a network
 
 Prints tables; milliseconds are medians of several runs on synthetic images. The floor is the networks' multiplications
 and additions over the matrix rate measured in the same run.
 """
 
+import argparse
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +28,8 @@ from autoweight.workers import GraphedWorkers, Problem, SequentialWorkers
 
 DEVICE = "cuda"
 SHAPE = (3, 32, 32)
-_WARMUP_SECONDS = 2.0
+PAIRS = ("resnet32", "wrn_28_10")
+_WARMUP_SECONDS = 3.0
 
 
 def images(count: int, classes: int = 10, seed: int = 0) -> Samples:
@@ -168,8 +169,11 @@ def exact() -> None:
             assert gap < (1e-4 if precision == "float32" else 5e-2)
 
 
-def main(part: str | None = None) -> None:
+def main() -> None:
     """Run one part, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="?", choices=("exact", "single", "many", *PAIRS))
+    part = parser.parse_args().part
     rate = matrix_rate()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, bf16 matrix rate {rate / 1e12:.0f} TFLOP/s")
     if part in (None, "exact"):
@@ -178,10 +182,10 @@ def main(part: str | None = None) -> None:
         single(rate)
     if part in (None, "many"):
         many_networks(rate)
-    for network in ("resnet32", "wrn_28_10"):
+    for network in PAIRS:
         if part in (None, network):
             pairs(rate, network)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

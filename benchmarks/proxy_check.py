@@ -5,7 +5,7 @@
     python benchmarks/proxy_check.py                                    only the table of what was measured
 
 A proxy is good when it ranks strategies as a full training does. One episode trains fourteen of them from one start,
-beside an oracle; half a minute. Every check is a JSON in results/proxies/.
+beside an oracle; 40 s. Every check is a JSON in results/proxies/.
 """
 
 import argparse
@@ -143,7 +143,7 @@ def show() -> None:
 def main() -> None:
     """Check the proxy that was asked for, and show all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("recipe", nargs="?", help="cifar10-noise or cifar100-noise")
+    parser.add_argument("recipe", nargs="?", choices=("cifar10-noise", "cifar100-noise"))
     parser.add_argument("data_dir", nargs="?", help="where its data are")
     parser.add_argument("--images", type=int)
     parser.add_argument("--epochs", type=int)

@@ -18,7 +18,7 @@ from autoweight.training.steps import PlainSteps, Slot
 from autoweight.workers import GraphedWorkers, SequentialWorkers, graphed
 
 from .conftest import make_blobs
-from .test_workers import PARAMS, check_meanwhile, cnn, mlp, problem, run, with_dropout
+from .test_workers import PARAMS, check_meanwhile, cnn, images, mlp, problem, run, with_dropout
 
 CONFIG = TrainingConfig(epochs=6, batch_size=16, num_stages=3, drop_stages=(1, 2), weight_decay=1e-3)
 TOTAL_STEPS = 24  # four an epoch
@@ -122,3 +122,28 @@ def test_graphed_workers_let_the_host_work_meanwhile(stand_in):
 def test_the_shortest_training_can_be_captured(stand_in):
     slot = Slot(mlp(), Loader(make_blobs(16), 16, seed=1), None, CONFIG)
     assert CapturedSteps([slot], CONFIG, total_steps=1).run(0, 1).first_bad_steps.tolist() == [-1]
+
+
+def test_what_a_step_takes_from_outside_compiles_whole_and_once(stand_in):
+    compilations = []
+
+    def backend(graph, inputs):
+        compilations.append(graph)
+        return graph.forward
+
+    whole = torch.compile(CapturedSteps._from_outside, backend=backend, fullgraph=True)
+    for seed in (1, 2):
+        loader = Loader(images(48), 16, seed=seed, augmentation="crop_flip")
+        steps = CapturedSteps([Slot(cnn(), loader, None, CONFIG)], CONFIG, total_steps=18)
+        for step in (0, 2, 17):
+            steps.step.fill_(step)
+            (rate, progress, [batch]), expected = whole(steps), steps._from_outside()
+            assert torch.equal(torch.stack([rate, progress]), torch.stack(expected[:2]))
+            assert all(torch.equal(one, two) for one, two in zip(batch, expected[2][0], strict=True))
+    assert len(compilations) == 1
+
+
+def test_one_work_stays_on_the_current_stream():
+    done = []
+    captured.fork([lambda: done.append("it")])
+    assert done == ["it"]

@@ -59,6 +59,7 @@ def test_words_say_who_counts_less_and_from_when():
     assert describe(aw.Strategy(table, warmup_stages=4))[0].startswith("All samples count the same")
     table[3] = torch.tensor([-1.0, -1.0, -4.0])
     assert "At 75 %: hardly any sample counts" in describe(aw.Strategy(table))[2]
+    assert "hardly any" not in describe(aw.Strategy(table, normalised=True))[2]
 
 
 def test_without_a_terminal_a_line_comes_now_and_then(monkeypatch, capsys):

@@ -327,6 +327,7 @@ def test_search_reports_progress_and_how_it_was_found():
 def test_presets_run(preset, workers):
     strategy = tiny_search("actor-critic", preset=preset, choice_rounds=0, num_workers=workers, num_starts=workers)
     assert strategy.num_stages == 4
+    assert strategy.normalised == (preset == "authors")
 
 
 def test_the_only_worker_of_a_preset_explores():

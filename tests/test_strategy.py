@@ -67,6 +67,13 @@ def test_label_feature_needs_class_counts(tmp_path, batch):
     assert torch.equal(strategy.with_class_counts(torch.tensor([100, 10, 1])).weigh(*batch, progress=0.5), weights)
 
 
+def test_normalised_weights_stay_so_in_copies(batch):
+    strategy = aw.Strategy(torch.tensor([[-2.0, -1.0]]), features=("label",), normalised=True)
+    weights = strategy.with_class_counts(torch.tensor([100, 10, 1])).weigh(*batch, progress=0.5)
+    assert float(weights.mean()) == pytest.approx(1)
+    assert "normalised" in repr(strategy)
+
+
 def test_live_strategy_asks_the_actor_at_every_stage(batch):
     actor = make_actor()
     live = aw.Strategy(TABLE, warmup_stages=1, actor=actor).live()

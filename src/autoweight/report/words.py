@@ -45,10 +45,13 @@ def _percent(stage: int, strategy: Strategy) -> str:
 
 
 def _weights(strategy: Strategy, stage: int, column: int) -> list[float]:
-    """Weights one deviation below, at, and one above a feature's batch average, the other features at average."""
+    """Weights one deviation below, at, and one above a feature's batch average, the other features at average.
+
+    If they are normalised, then among these three.
+    """
     features = torch.zeros(3, len(strategy.features))
     features[:, column] = torch.tensor([-1.0, 0.0, 1.0])
-    weights: list[float] = weigh(features, strategy.table[stage].cpu()).tolist()
+    weights: list[float] = weigh(features, strategy.table[stage].cpu(), strategy.normalised).tolist()
     return weights
 
 

@@ -32,6 +32,7 @@ def paper(search: SearchConfig) -> SearchConfig:
     return replace(
         search,
         agent="actor-critic",
+        normalise=False,
         num_episodes=1000,
         num_workers=8,
         num_starts=8,

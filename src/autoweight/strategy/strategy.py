@@ -64,7 +64,9 @@ class Strategy(Weigher):
             self._label_values = label_values(class_counts, label_feature)
 
     def __repr__(self) -> str:
-        return f"Strategy({', '.join(self.features)}; {self.num_stages} stages, {self.warmup_stages} of warm-up)"
+        normalised = ", normalised" if self.normalised else ""
+        stages = f"{self.num_stages} stages, {self.warmup_stages} of warm-up"
+        return f"Strategy({', '.join(self.features)}; {stages}{normalised})"
 
     @property
     def num_stages(self) -> int:
@@ -133,7 +135,7 @@ class Strategy(Weigher):
                 tuple(header["features"]),
                 header["warmup_stages"],
                 header["label_feature"],
-                header.get("normalised", False),
+                header.get("normalised", header.get("reduction") == "normalised"),  # its first name
                 class_counts,
                 actor,
                 header.get("actor_stages"),

@@ -15,5 +15,4 @@ def weigh(features: Tensor, strategy_params: Tensor, normalised: bool = False) -
     weights = 1 + (features @ theta + bias).tanh()
     if not normalised:
         return weights
-    mean = weights.sum() / weights.shape[0]
-    return weights / mean.clamp(min=torch.finfo(weights.dtype).tiny)
+    return weights * weights.shape[0] / weights.sum().clamp(min=torch.finfo(weights.dtype).tiny)

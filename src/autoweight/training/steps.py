@@ -127,9 +127,9 @@ def autocast(precision: Precision, device: torch.device) -> torch.autocast:
 
 
 def logits_and_losses(model: nn.Module, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """A forward pass, and every sample's loss."""
+    """A forward pass: logits without gradient, to weigh by, and every sample's loss."""
     logits = model(inputs)
-    return logits, cross_entropy(logits.float(), labels, reduction="none")
+    return logits.detach(), cross_entropy(logits.float(), labels, reduction="none")
 
 
 def compiled(
@@ -141,7 +141,7 @@ def compiled(
 
 @cache
 def _compile(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """One compiled version for all, so that equal networks share the code.
+    """One compiled version of a plain function for all, so that equal networks share the code.
 
     Combo kernels do the many small casts of weights and gradients in a few launches: a tenth of a ResNet-18's step.
     Tuning the kernels between convolutions saves another hundredth or two.
