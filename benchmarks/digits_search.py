@@ -29,7 +29,6 @@ TEST_SEEDS = 5
 NOISE = SearchConfig(agent="actor-critic")
 HALF = SearchConfig(proxy_epochs=30, num_episodes=26, choice_rounds=4)
 SAMPLED = replace(NOISE, actor_critic=replace(NOISE.actor_critic, update="sampled"))
-LONGTAIL, IMBALANCE = (get_recipe(name).search for name in ("digits-longtail", "digits-imbalance"))
 
 VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes": ("digits-noise", SearchConfig(agent="cmaes")),
@@ -44,21 +43,18 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes without DNR": ("digits-noise", SearchConfig(reward="plain")),
     "cmaes without 3SM": ("digits-noise", SearchConfig(stagewise=False)),
     "cmaes, normalised": ("digits-noise", SearchConfig(normalise=True)),
-    "longtail": ("digits-longtail", LONGTAIL),
-    "longtail, a constant first": ("digits-longtail", replace(LONGTAIL, coarse_share=0.35)),
-    "longtail, not normalised": ("digits-longtail", replace(LONGTAIL, normalise=False)),
-    "longtail, not normalised, a constant first": (
-        "digits-longtail",
-        replace(LONGTAIL, normalise=False, coarse_share=0.35),
-    ),
-    "imbalance": ("digits-imbalance", IMBALANCE),
-    "imbalance, a constant first": ("digits-imbalance", replace(IMBALANCE, coarse_share=0.35)),
-    "imbalance, not normalised": ("digits-imbalance", replace(IMBALANCE, normalise=False)),
-    "imbalance, not normalised, a constant first": (
-        "digits-imbalance",
-        replace(IMBALANCE, normalise=False, coarse_share=0.35),
-    ),
 }
+for recipe in ("longtail", "imbalance"):
+    rare = get_recipe(f"digits-{recipe}").search
+    VARIANTS |= {
+        recipe: (f"digits-{recipe}", rare),
+        f"{recipe}, stages from the start": (f"digits-{recipe}", replace(rare, coarse_share=0)),
+        f"{recipe}, not normalised": (f"digits-{recipe}", replace(rare, normalise=False)),
+        f"{recipe}, not normalised, stages from the start": (
+            f"digits-{recipe}",
+            replace(rare, normalise=False, coarse_share=0),
+        ),
+    }
 
 
 def accuracies(config: RunConfig, method: str, strategy: Path | None = None) -> list[float]:
@@ -128,7 +124,7 @@ def show() -> None:
     """The table of all that was measured."""
     lines = known()
     print(
-        "\nvariant                                   recovered: mean   min  seeds   law %  uniform %  oracle %  seconds"
+        "\nvariant                                                 recovered: mean   min  seeds   law %  uniform %  oracle %  seconds"
     )
     for name in dict.fromkeys(line["variant"] for line in lines):
         own = [line for line in lines if line["variant"] == name]
@@ -136,7 +132,7 @@ def show() -> None:
         share = f"{statistics.fmean(shares):15.3f}{min(shares):6.3f}" if shares else " " * 21
         means = [100 * statistics.fmean(x for line in own for x in line[k]) for k in ("law", "uniform", "oracle")]
         seconds = statistics.fmean(line.get("seconds", float("nan")) for line in own)
-        print(f"{name:42}{share}{len(own):7}{means[0]:8.2f}{means[1]:11.2f}{means[2]:10.2f}{seconds:9.1f}")
+        print(f"{name:56}{share}{len(own):7}{means[0]:8.2f}{means[1]:11.2f}{means[2]:10.2f}{seconds:9.1f}")
 
 
 def main() -> None:

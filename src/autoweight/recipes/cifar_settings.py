@@ -28,14 +28,13 @@ NOISE_SEARCH = SearchConfig(
     choice_rounds=2,
 )
 
-# Not tried yet. The label tells what is rare; normalised weights were better on digits with rare classes.
+# Not tried yet. The label tells what is rare; normalised weights were better on digits with two rare classes.
 RARE_DATA = DataConfig(
     dataset="cifar10", train_size=40_000, val_size=5_000, train_on_all=True, augmentation="crop_flip"
 )
 RARE_SEARCH = SearchConfig(
     features=("loss", "entropy", "label"),
     normalise=True,
-    coarse_share=0,
     proxy_network="small_resnet",
     proxy_epochs=30,
     head_start=18,

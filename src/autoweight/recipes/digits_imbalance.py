@@ -13,6 +13,6 @@ RECIPE = RunConfig(
     recipe="digits-imbalance",
     data=DataConfig(imbalance="step", imbalance_factor=25.0),
     training=TrainingConfig(epochs=40, batch_size=32, learning_rate=0.05, weight_decay=1e-2),
-    search=SearchConfig(features=("loss", "entropy", "label"), normalise=True, coarse_share=0),
+    search=SearchConfig(features=("loss", "entropy", "label"), normalise=True),
     methods=("uniform", "class_balanced", "focal"),
 )
