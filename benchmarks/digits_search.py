@@ -123,9 +123,8 @@ def transfer(seed: int) -> None:
 def show() -> None:
     """The table of all that was measured."""
     lines = known()
-    print(
-        "\nvariant                                                 recovered: mean   min  seeds   law %  uniform %  oracle %  seconds"
-    )
+    titles = "recovered: mean   min  seeds   law %  uniform %  oracle %  seconds"
+    print(f"\n{'variant':56}{titles}")
     for name in dict.fromkeys(line["variant"] for line in lines):
         own = [line for line in lines if line["variant"] == name]
         shares = [line["recovered"] for line in own if line["recovered"] is not None]
