@@ -1,9 +1,13 @@
+import os
+
 import pytest
 import torch
 
 from autoweight.data import Samples
 
+# Tests run side by side, and so do the commands that they start: two that use all cores slow each other down tenfold.
 torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def make_blobs(count: int = 60, num_classes: int = 3, seed: int = 0) -> Samples:
