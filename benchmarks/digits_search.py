@@ -23,6 +23,7 @@ from autoweight import comparison, searching
 from autoweight.config import RunConfig, SearchConfig
 from autoweight.recipes import get_recipe
 from autoweight.run_folder import RunFolder
+from autoweight.strategy.files import RUN_FILE
 
 RESULTS = Path(__file__).parents[1] / "results" / "digits_search.jsonl"
 TEST_SEEDS = 5
@@ -103,7 +104,7 @@ def run(name: str, seed: int) -> None:
     config = replace(get_recipe(recipe), search=search, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
         strategy = searching.find_strategy(config, RunFolder(Path(folder)), lambda progress: None)
-        outcome = evaluate(config, Path(folder) / searching.STRATEGY_FILE)
+        outcome = evaluate(config, Path(folder) / RUN_FILE)
     info = {key: strategy.info[key] for key in ("seconds", "network_steps", "validation_gain", "dropped_trainings")}
     write({"variant": name, "seed": seed, "threads": torch.get_num_threads(), **info, **outcome})
 
@@ -113,7 +114,7 @@ def transfer(seed: int) -> None:
     config = replace(get_recipe("digits-noise"), seed=seed)
     with tempfile.TemporaryDirectory() as folder:
         searching.find_strategy(config, RunFolder(Path(folder)), lambda progress: None)
-        strategy = Path(folder) / searching.STRATEGY_FILE
+        strategy = Path(folder) / RUN_FILE
         for network, noise_rate in (("mlp", 0.4), ("small_cnn", 0.4), ("mlp", 0.2), ("mlp", 0.6)):
             moved = replace(config, network=network, data=replace(config.data, noise_rate=noise_rate))
             name = f"transfer to {network}, noise rate {noise_rate}"

@@ -225,6 +225,7 @@ MISTAKES = {
     "resume without a folder": (["train", "digits-noise", "--resume"], "--resume needs --out FOLDER"),
     "knob of a method that is not trained": (["train", "digits-noise", "--knob", "focal.gamma=1"], "not trained"),
     "strategy without law": (["train", "digits-noise", "--strategy", "x"], "--strategy is for law"),
+    "nothing to resume, no recipe": (["search", "--out", "nowhere", "--resume"], "holds no run to resume"),
     "nothing to resume": (["train", "digits-noise", "--out", "nowhere", "--resume"], "holds no run to resume"),
     "unwritable folder": (["train", "digits-noise", "--out", os.devnull + "/run"], "cannot make the output folder"),
     "unknown preset": (["search", "digits-noise", "--preset", "papr"], "did you mean 'paper'?"),

@@ -453,3 +453,41 @@ def test_an_agent_learns_from_a_stage_at_its_end_or_while_the_next_one_trains_be
     else:
         assert workers.events[:5] == ["stage 0", "stage 1", "learn 1", "stage 2", "learn 2"]
         assert workers.events[-2:] == ["stage 7", "learn 7"]
+
+
+def small_search(make_model=lambda: nn.Linear(2, 3), train=None, agent="cmaes", **options):
+    config = SearchConfig(agent=agent, num_episodes=1, num_workers=5, choice_rounds=1, warmup_stages=1)
+    training = TrainingConfig(epochs=4, batch_size=16, num_stages=4)
+    return aw.search(make_model, train or make_blobs(48), make_blobs(30, seed=9), config, training=training, **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: small_search(lambda: None), "must return an nn.Module, but returned NoneType"),
+        (lambda: small_search(lambda: nn.Linear(2, 2)), r"for 3 classes, but for two samples gives \(2, 2\)"),
+        (lambda: small_search(lambda: nn.Linear(5, 3)), "cannot take torch.float32 inputs of shape"),
+        (lambda: small_search(lambda: nn.LSTM(2, 3)), "gives tuple"),
+        (lambda: small_search(agent="cmase"), "unknown agent 'cmase': did you mean 'cmaes'"),
+        (lambda: small_search(augmentation="flip"), "unknown augmentation 'flip'"),
+        (lambda: small_search(augmentation="crop_flip"), "only images can be augmented"),
+        (lambda: small_search(train=(torch.randn(4, 2), torch.tensor([0, 1, 2, 7]))), "class 3 .* labels go up to 7"),
+        (lambda: aw.TrainingConfig(precision="fp16"), "unknown precision 'fp16'"),
+        (lambda: aw.weighted_mean(torch.tensor(1.0), torch.ones(3)), "reduction='none'"),
+        (
+            lambda: aw.Constant().weigh(torch.tensor(1.0), torch.randn(4, 3), torch.zeros(4).long(), progress=0.5),
+            "losses \\[batch\\]",
+        ),
+    ],
+)
+def test_mistakes_get_one_sentence(call, message):
+    with pytest.raises(aw.UserError, match=message):
+        call()
+
+
+def test_a_list_of_two_tensors_is_data_too():
+    assert small_search(train=list(_pair(make_blobs(48)))).num_stages == 4
+
+
+def _pair(samples):
+    return samples.inputs, samples.labels

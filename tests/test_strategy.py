@@ -54,6 +54,7 @@ def test_save_and_load_give_the_same_weights(tmp_path, batch, normalised):
     state = torch.tensor([2.0, 0.5, 0.7])
     assert torch.equal(loaded.actor(state), strategy.actor(state))
     assert list(tmp_path.iterdir()) == [tmp_path / "strategy.safetensors"]
+    assert aw.load(tmp_path).info == info  # a run's folder will do
 
 
 def test_label_feature_needs_class_counts(tmp_path, batch):

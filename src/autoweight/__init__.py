@@ -8,6 +8,7 @@ from autoweight.methods.focal import Focal
 from autoweight.methods.oracle import Oracle
 from autoweight.methods.self_paced import SelfPaced
 from autoweight.methods.uniform import Uniform
+from autoweight.report.words import describe
 from autoweight.search import search
 from autoweight.strategy import Strategy, Weigher, weighted_mean
 
@@ -28,6 +29,7 @@ __all__ = [
     "Uniform",
     "UserError",
     "Weigher",
+    "describe",
     "load",
     "search",
     "weighted_mean",

@@ -185,6 +185,8 @@ def _base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[st
     out = _value_of("--out", words)
     if "--resume" in words and words[0].startswith("-") and out is not None and (Path(out) / "config.yaml").exists():
         return _base_config(command, [*words, "--config", str(Path(out) / "config.yaml")])
+    if "--resume" in words and words[0].startswith("-") and out is not None:
+        raise UserError(f"{out} holds no run to resume.")
     if command == "demo":
         return commands.demo_config(), words
     if words and not words[0].startswith("-"):
@@ -231,7 +233,7 @@ def _method_settings(base: RunConfig, typed: Trained, methods: tuple[str, ...]) 
         check_knobs(method, {name: value})
         require(method in methods, f"--knob {setting} sets a method that is not trained: {', '.join(methods)}.")
     if typed.strategy is not None:
-        require("law" in methods, f"--strategy is for law, which is not trained: {', '.join(methods)}.")
+        require("law" in methods, f"--strategy is for law: add it to --methods {','.join(methods)}.")
     return {"knobs": knobs, "strategy": None if typed.strategy is None else str(typed.strategy.absolute())}
 
 

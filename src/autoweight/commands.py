@@ -18,6 +18,7 @@ from autoweight.report.words import describe
 from autoweight.run_folder import RunFolder
 from autoweight.search import Progress
 from autoweight.strategy import Strategy
+from autoweight.strategy.files import RUN_FILE
 
 
 def compare(config: RunConfig, out: Path | None, resume: bool) -> None:
@@ -36,7 +37,7 @@ def search(config: RunConfig, out: Path | None, resume: bool) -> None:
         strategy = _search(config, folder)
         folder.finish(comparison.make_result(config, {}, search=searching.search_result(strategy)))
         _show(folder, strategy)
-        path = folder.path / searching.STRATEGY_FILE
+        path = folder.path / RUN_FILE
         print(f"use it: autoweight train {config.recipe} --method law --strategy {path}")
 
 
@@ -52,7 +53,7 @@ def demo(config: RunConfig, out: Path | None, resume: bool) -> None:
     with _run_folder(config, out, resume) as folder:
         strategy = _search(config, folder)
         if folder.result() is None:
-            with_strategy = replace(config, strategy=str(folder.path / searching.STRATEGY_FILE))
+            with_strategy = replace(config, strategy=str(folder.path / RUN_FILE))
             methods = _compare(with_strategy, folder)
             folder.finish(comparison.make_result(config, methods, search=searching.search_result(strategy)))
         _show(folder, strategy)

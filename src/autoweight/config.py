@@ -3,10 +3,10 @@
 The text under each field is its documentation, and the help of the command line.
 """
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from dataclasses import dataclass, field, fields
+from typing import ClassVar, Literal, get_args, get_origin
 
-from autoweight.errors import require
+from autoweight.errors import require, unknown
 
 Feature = Literal["loss", "entropy", "density", "label"]
 LabelFeature = Literal["log_frequency", "raw"]
@@ -25,9 +25,14 @@ Knob = bool | int | float | str
 
 
 class _Strict:
-    """Makes pydantic, where it reads one of these from a file, refuse unknown keys."""
+    """Refuses names that are no choice, and makes pydantic, where it reads one from a file, refuse unknown keys."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    def __post_init__(self) -> None:
+        for one in fields(self):  # type: ignore[arg-type]
+            if get_origin(one.type) is Literal and getattr(self, one.name) not in get_args(one.type):
+                raise unknown(one.name.replace("_", " "), str(getattr(self, one.name)), get_args(one.type))
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ class DataConfig(_Strict):
     """crop_flip shifts training images by up to 4 pixels and flips half of them."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(self.train_size > 0, f"data.train_size must be at least 1, but is {self.train_size}.")
         require(self.val_size > 0, f"data.val_size must be at least 1, but is {self.val_size}.")
         require(0 <= self.noise_rate <= 1, f"data.noise_rate goes from 0 to 1, but is {self.noise_rate}.")
@@ -90,6 +96,7 @@ class TrainingConfig(_Strict):
     """Compile networks on a GPU: a minute at the start, faster steps."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("epochs", "batch_size", "num_stages"):
             require(getattr(self, name) > 0, f"training.{name} must be at least 1, but is {getattr(self, name)}.")
         require(self.learning_rate > 0, f"training.learning_rate must be above 0, but is {self.learning_rate}.")
@@ -199,6 +206,7 @@ class SearchConfig(_Strict):
         return max(round(self.episode_share * num_stages), min(self.warmup_stages + 1, num_stages))
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("num_episodes", "num_workers", "num_starts", "knots"):
             require(getattr(self, name) > 0, f"search.{name} must be at least 1, but is {getattr(self, name)}.")
         for name in ("warmup_stages", "choice_rounds", "head_start"):
@@ -245,6 +253,7 @@ class RunConfig(_Strict):
     """Trainings that share a GPU at a time."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(self.side_by_side > 0, f"side_by_side must be at least 1, but is {self.side_by_side}.")
         require(len(self.methods) > 0, "name at least one method.")
         require(len(set(self.methods)) == len(self.methods), "a method is named twice.")

@@ -15,9 +15,8 @@ from autoweight.models import make_network
 from autoweight.run_folder import RunFolder
 from autoweight.search import Progress, check_search, make_agent, search
 from autoweight.strategy import Strategy
+from autoweight.strategy.files import RUN_FILE
 from autoweight.training.device import check_device
-
-STRATEGY_FILE = "strategy.safetensors"
 
 _DATA_SEED = 10_000  # searches see other splits and noise than the seeds that methods are compared on
 
@@ -41,7 +40,7 @@ def check(config: RunConfig) -> None:
 
 def find_strategy(config: RunConfig, folder: RunFolder, listen: Callable[[Progress], Any]) -> Strategy:
     """The recipe's strategy, from the folder where the search is done, else searched and written there."""
-    path = folder.path / STRATEGY_FILE
+    path = folder.path / RUN_FILE
     if path.exists():
         return Strategy.load(path)
     splits = search_splits(config)
@@ -74,7 +73,7 @@ def _make_proxy(config: RunConfig, splits: Splits) -> nn.Module:
 
 def search_result(strategy: Strategy) -> dict[str, Any]:
     """The `search` part of a result."""
-    return {key: strategy.info[key] for key in ("seconds", "episodes", "network_steps")} | {"strategy": STRATEGY_FILE}
+    return {key: strategy.info[key] for key in ("seconds", "episodes", "network_steps")} | {"strategy": RUN_FILE}
 
 
 def _log(progress: Progress, folder: RunFolder, listen: Callable[[Progress], Any]) -> None:

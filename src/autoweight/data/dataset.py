@@ -77,7 +77,7 @@ def as_samples(data: DataLike, num_classes: int | None = None) -> Samples:
     """Samples from what users hold: `Samples`, a pair of tensors, or a map-style PyTorch `Dataset`."""
     if isinstance(data, Samples):
         return data
-    if isinstance(data, tuple):
+    if isinstance(data, tuple) or (isinstance(data, list) and len(data) == 2 and isinstance(data[0], Tensor)):
         inputs, labels = (torch.as_tensor(part) for part in data)
         return Samples.of(_single(inputs), labels, num_classes)
     require(hasattr(data, "__getitem__"), "pass tensors or a map-style Dataset, not a DataLoader or an iterable.")
@@ -102,7 +102,11 @@ def check_training_data(train: Samples, val: Samples, batch_size: int) -> None:
         f"the training set has {train.num_classes} classes, but the validation set has {val.num_classes}.",
     )
     missing = (train.class_counts == 0).nonzero().flatten().tolist()
-    require(not missing, f"class {missing[0] if missing else ''} has no training sample: add some or drop the class.")
+    require(
+        not missing,
+        f"class {missing[0] if missing else ''} has no training sample, but labels go up to {train.num_classes - 1}: "
+        "add samples, drop the class, or correct a label that is too large.",
+    )
     require(
         batch_size <= len(train),
         f"a batch of {batch_size} is larger than the training set of {len(train)}: use a smaller batch_size.",

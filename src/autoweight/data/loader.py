@@ -1,13 +1,14 @@
 """Device-resident loading: the whole set stays on the device; a batch is a row of an epoch's plan."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from autoweight.config import Augmentation
 from autoweight.data.dataset import Samples
+from autoweight.errors import require, unknown
 
 _PADDING = 4
 
@@ -53,6 +54,12 @@ class Loader:
     """
 
     def __init__(self, samples: Samples, batch_size: int, seed: int, augmentation: Augmentation = "none") -> None:
+        if augmentation not in get_args(Augmentation):
+            raise unknown("augmentation", augmentation, get_args(Augmentation))
+        shape = tuple(samples.inputs.shape)
+        require(
+            augmentation == "none" or len(shape) == 4, f"only images can be augmented, not inputs of shape {shape}."
+        )
         self.samples = samples
         self.batch_size = batch_size
         self.seed = seed

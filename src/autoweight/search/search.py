@@ -10,8 +10,8 @@ from torch import nn
 from autoweight.checkpoint import CheckpointFile
 from autoweight.config import Augmentation, SearchConfig, TrainingConfig
 from autoweight.data import as_samples, check_training_data
-from autoweight.data.dataset import DataLike
-from autoweight.errors import require
+from autoweight.data.dataset import DataLike, Samples
+from autoweight.errors import UserError, require
 from autoweight.search.actor_critic import ActorCritic
 from autoweight.search.agent import Agent
 from autoweight.search.evolution import Evolution
@@ -53,6 +53,7 @@ def search(
         "make_model is a callable that returns a fresh network, such as lambda: Net(), not the network itself.",
     )
     check_search(config, training)
+    _check_model(make_model, train, device)
     problem = Problem(
         make_model,
         train,
@@ -88,6 +89,26 @@ def search(
             "network_steps": found.network_steps,
             "dropped_trainings": found.dropped,
         },
+    )
+
+
+def _check_model(make_model: Callable[[], nn.Module], train: Samples, device: str) -> None:
+    """Raise `UserError` unless the network turns two samples into two rows of logits."""
+    with torch.random.fork_rng():
+        model = make_model()
+    require(isinstance(model, nn.Module), f"make_model must return an nn.Module, but returned {type(model).__name__}.")
+    inputs = train.inputs[:2].to(device)
+    try:
+        with torch.no_grad():
+            logits = model.to(device).eval()(inputs)
+    except RuntimeError as error:
+        about = f"{inputs.dtype} inputs of shape {tuple(inputs.shape[1:])}"
+        raise UserError(f"the network cannot take {about}: {str(error).splitlines()[0]}.") from error
+    shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
+    require(
+        isinstance(shape, tuple) and len(shape) == 2 and shape[1] >= train.num_classes,
+        f"the network must return logits [batch, classes] for {train.num_classes} classes, but for two samples gives "
+        f"{shape}.",
     )
 
 

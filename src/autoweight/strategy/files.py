@@ -13,6 +13,8 @@ from autoweight.errors import UserError
 
 FORMAT = "autoweight-strategy"
 VERSION = 1
+RUN_FILE = "strategy.safetensors"
+"""What the file is called in a run's folder."""
 
 
 def write(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
@@ -22,7 +24,9 @@ def write(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> Non
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and header of a strategy file, or one sentence on why it is none."""
+    """The tensors and header of a strategy file, or one sentence on why it is none; a run's folder is enough."""
+    if path.is_dir():
+        path /= RUN_FILE
     if not path.is_file():
         raise UserError(f"there is no strategy file {path}.")
     with path.open("rb") as file:

@@ -61,7 +61,7 @@ class Strategy(Weigher):
         self._label_values: Tensor | None = None
         self._live: LiveActor | None = None
         if class_counts is not None:
-            self._label_values = label_values(class_counts, label_feature)
+            self._label_values = label_values(torch.as_tensor(class_counts), label_feature)
 
     def __repr__(self) -> str:
         normalised = ", normalised" if self.normalised else ""

@@ -5,6 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
+from autoweight.errors import require
+
 
 class Weigher(ABC):
     """Gives every sample of a batch a weight of at least 0; weights of 1 change nothing."""
@@ -43,4 +45,9 @@ class Weigher(ABC):
 
 def weighted_mean(losses: Tensor, weights: Tensor) -> Tensor:
     """Equation 7's weighted loss, `mean(weights * losses)`; all-ones weights give `losses.mean()` to the bit."""
+    require(
+        losses.shape == weights.shape,
+        f"losses of shape {tuple(losses.shape)} do not fit weights of shape {tuple(weights.shape)}: compute them with "
+        "reduction='none'.",
+    )
     return (weights * losses).mean()
