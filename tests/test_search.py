@@ -472,6 +472,10 @@ def small_search(make_model=lambda: nn.Linear(2, 3), train=None, agent="cmaes", 
         (lambda: small_search(augmentation="flip"), "unknown augmentation 'flip'"),
         (lambda: small_search(augmentation="crop_flip"), "only images can be augmented"),
         (lambda: small_search(train=(torch.randn(4, 2), torch.tensor([0, 1, 2, 7]))), "class 3 .* labels go up to 7"),
+        (
+            lambda: small_search(train=(torch.full((4, 2), float("nan")), torch.tensor([0, 1, 2, 0]))),
+            "the training data cannot be used: sample 0 has a NaN",
+        ),
         (lambda: aw.TrainingConfig(precision="fp16"), "unknown precision 'fp16'"),
         (lambda: aw.weighted_mean(torch.tensor(1.0), torch.ones(3)), "reduction='none'"),
         (

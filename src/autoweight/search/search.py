@@ -43,7 +43,7 @@ def search(
     training set, or there is nothing to find. With a `checkpoint`, a search that was killed goes on where it was.
     """
     config, training = config or SearchConfig(), training or TrainingConfig()
-    train, val = as_samples(train_data), as_samples(val_data)
+    train, val = _samples("training", train_data), _samples("validation", val_data)
     num_classes = max(train.num_classes, val.num_classes)
     train, val = replace(train, num_classes=num_classes), replace(val, num_classes=num_classes)
     check_training_data(train, val, training.batch_size)
@@ -90,6 +90,13 @@ def search(
             "dropped_trainings": found.dropped,
         },
     )
+
+
+def _samples(part: str, data: DataLike) -> Samples:
+    try:
+        return as_samples(data)
+    except UserError as error:
+        raise UserError(f"the {part} data cannot be used: {error}") from error
 
 
 def _check_model(make_model: Callable[[], nn.Module], train: Samples, device: str) -> None:
