@@ -383,21 +383,6 @@ def test_a_search_in_which_everything_blows_up_says_so():
         Search(workers, make_agent(config, 8, seed=0), config).run()
 
 
-def test_search_takes_numpy_and_refuses_what_it_cannot_use():
-    data = make_blobs(48)
-    arrays = data.inputs.double().numpy(), data.labels.numpy()
-    training = TrainingConfig(epochs=4, batch_size=16, num_stages=4)
-    config = SearchConfig(num_episodes=1, num_workers=5, choice_rounds=1, warmup_stages=1)
-    assert aw.search(lambda: nn.Linear(2, 3), arrays, arrays, config, training=training).num_stages == 4
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(data.inputs, data.labels))
-    with pytest.raises(aw.UserError, match="not a DataLoader"):
-        aw.search(lambda: nn.Linear(2, 3), loader, data, config, training=training)
-    with pytest.raises(aw.UserError, match="callable that returns a fresh network"):
-        aw.search(nn.Linear(2, 3), data, data, config, training=training)
-    with pytest.raises(aw.UserError, match="there is no device"):
-        aw.search(lambda: nn.Linear(2, 3), data, data, config, training=training, device="cuda:99")
-
-
 def test_search_and_training_must_fit():
     with pytest.raises(aw.UserError, match="warm-up"):
         tiny_search("cmaes", warmup_stages=4)
@@ -453,45 +438,3 @@ def test_an_agent_learns_from_a_stage_at_its_end_or_while_the_next_one_trains_be
     else:
         assert workers.events[:5] == ["stage 0", "stage 1", "learn 1", "stage 2", "learn 2"]
         assert workers.events[-2:] == ["stage 7", "learn 7"]
-
-
-def small_search(make_model=lambda: nn.Linear(2, 3), train=None, agent="cmaes", **options):
-    config = SearchConfig(agent=agent, num_episodes=1, num_workers=5, choice_rounds=1, warmup_stages=1)
-    training = TrainingConfig(epochs=4, batch_size=16, num_stages=4)
-    return aw.search(make_model, train or make_blobs(48), make_blobs(30, seed=9), config, training=training, **options)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: small_search(lambda: None), "must return an nn.Module, but returned NoneType"),
-        (lambda: small_search(lambda: nn.Linear(2, 2)), r"for 3 classes, but for two samples gives \(2, 2\)"),
-        (lambda: small_search(lambda: nn.Linear(5, 3)), "cannot take torch.float32 inputs of shape"),
-        (lambda: small_search(lambda: nn.LSTM(2, 3)), "gives tuple"),
-        (lambda: small_search(agent="cmase"), "unknown agent 'cmase': did you mean 'cmaes'"),
-        (lambda: small_search(augmentation="flip"), "unknown augmentation 'flip'"),
-        (lambda: small_search(augmentation="crop_flip"), "only images can be augmented"),
-        (lambda: small_search(train=(torch.randn(4, 2), torch.tensor([0, 1, 2, 7]))), "class 3 .* labels go up to 7"),
-        (
-            lambda: small_search(train=(torch.full((4, 2), float("nan")), torch.tensor([0, 1, 2, 0]))),
-            "the training data cannot be used: sample 0 has a NaN",
-        ),
-        (lambda: aw.TrainingConfig(precision="fp16"), "unknown precision 'fp16'"),
-        (lambda: aw.weighted_mean(torch.tensor(1.0), torch.ones(3)), "reduction='none'"),
-        (
-            lambda: aw.Constant().weigh(torch.tensor(1.0), torch.randn(4, 3), torch.zeros(4).long(), progress=0.5),
-            "losses \\[batch\\]",
-        ),
-    ],
-)
-def test_mistakes_get_one_sentence(call, message):
-    with pytest.raises(aw.UserError, match=message):
-        call()
-
-
-def test_a_list_of_two_tensors_is_data_too():
-    assert small_search(train=list(_pair(make_blobs(48)))).num_stages == 4
-
-
-def _pair(samples):
-    return samples.inputs, samples.labels
