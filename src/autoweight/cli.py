@@ -183,10 +183,10 @@ def _base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[st
             raise UserError(f"{file} configures '{config.command}': run autoweight {config.command} --config {file}.")
         return config, words
     out = _value_of("--out", words)
-    if "--resume" in words and words[0].startswith("-") and out is not None and (Path(out) / "config.yaml").exists():
-        return _base_config(command, [*words, "--config", str(Path(out) / "config.yaml")])
     if "--resume" in words and words[0].startswith("-") and out is not None:
-        raise UserError(f"{out} holds no run to resume.")
+        saved = Path(out) / "config.yaml"
+        require(saved.exists(), f"{out} holds no run to resume.")
+        return _base_config(command, [*words, "--config", str(saved)])
     if command == "demo":
         return commands.demo_config(), words
     if words and not words[0].startswith("-"):
@@ -233,7 +233,9 @@ def _method_settings(base: RunConfig, typed: Trained, methods: tuple[str, ...]) 
         check_knobs(method, {name: value})
         require(method in methods, f"--knob {setting} sets a method that is not trained: {', '.join(methods)}.")
     if typed.strategy is not None:
-        require("law" in methods, f"--strategy is for law: add it to --methods {','.join(methods)}.")
+        require(
+            "law" in methods, f"--strategy is for law, but only {', '.join(methods)} is to be trained: name law too."
+        )
     return {"knobs": knobs, "strategy": None if typed.strategy is None else str(typed.strategy.absolute())}
 
 
