@@ -52,6 +52,17 @@ def test_weights_follow_a_permutation(name, knobs_of_method):
 
 
 @pytest.mark.parametrize("name", METHODS)
+def test_methods_compile_as_one_piece(name, knobs_of_method):
+    """Captured steps on a GPU compile them; here without generating code."""
+    weigher = make_method(name, FACTS, knobs_of_method.get(name, {}))
+    compiled = torch.compile(type(weigher).weigh, backend="eager", fullgraph=True)
+    losses, logits, labels = (part.detach() for part in make_batch())
+    for progress in torch.tensor([0.0, 0.6], dtype=torch.float64):
+        weights = compiled(weigher, losses, logits, labels, progress=progress, indices=torch.arange(6))
+        assert_close(weights, weigher.weigh(losses, logits, labels, progress=progress, indices=torch.arange(6)))
+
+
+@pytest.mark.parametrize("name", METHODS)
 def test_a_training_improves_and_goes_on_from_its_state(name, knobs_of_method):
     def trained(stops: tuple[int, ...]) -> torch.Tensor:
         blobs = make_blobs()

@@ -41,12 +41,21 @@ class Slot:
         if self.weigher is None:
             loss = losses.mean()
         else:
-            weights = self.weigher.weigh(losses, logits, batch.labels, progress=progress, indices=batch.indices)
+            weights = self._weigh(self.weigher, losses, logits, batch, progress)
             loss = weighted_mean(losses, weights)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.optimizer.step()
         return losses.detach().mean()
+
+    def _weigh(
+        self, weigher: Weigher, losses: Tensor, logits: Tensor, batch: Batch, progress: float | Tensor
+    ) -> Tensor:
+        """Weights by two dozen small operations, or a few when compiled for a captured step."""
+        weigh = type(weigher).weigh
+        if isinstance(progress, Tensor):  # a number would be compiled into the code, anew at every step
+            weigh = compiled(weigh, self.config, losses.device)
+        return weigh(weigher, losses.detach(), logits, batch.labels, progress=progress, indices=batch.indices)
 
     def set_learning_rate(self, learning_rate: float | Tensor) -> None:
         """Change the learning rate of all parameters."""
