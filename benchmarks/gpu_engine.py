@@ -45,19 +45,26 @@ def training(batch_size: int, **options) -> TrainingConfig:
 
 
 def milliseconds(work: Callable[[], None], steps: int, repeats: int = 5) -> float:
-    """Median time of a step, when `work` does `steps` of them; a GPU that was idle needs a moment to get fast."""
+    """Median time of a step, when `work` does `steps` of them."""
+    return milliseconds_in_turns([work], steps, repeats)[0]
+
+
+def milliseconds_in_turns(works: list[Callable[[], None]], steps: int, repeats: int = 5) -> list[float]:
+    """The same of several works, in turns, since a GPU's pace changes with time: after a pause it needs a moment."""
     warm = time.perf_counter() + _WARMUP_SECONDS
     while time.perf_counter() < warm:
-        work()
+        for work in works:
+            work()
         torch.cuda.synchronize()
-    times = []
+    times: list[list[float]] = [[] for _ in works]
     for _ in range(repeats):
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        work()
-        torch.cuda.synchronize()
-        times.append((time.perf_counter() - began) / steps * 1000)
-    return statistics.median(times)
+        for own, work in zip(times, works, strict=True):
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            work()
+            torch.cuda.synchronize()
+            own.append((time.perf_counter() - began) / steps * 1000)
+    return [statistics.median(own) for own in times]
 
 
 def matrix_rate() -> float:
@@ -132,15 +139,18 @@ def single(rate: float) -> None:
     """One ResNet-18 at batch 128: what compiling and weighting change."""
     print("\none resnet18, batch 128     step ms   200 epochs of 50,000 images, s")
     data = images(50_000)
-    plain = weighted = 0.0
     for compiled in (False, True):
-        for name, weigher in (("uniform", Uniform), ("law-weighted", Constant)):
-            config = training(128, compile=compiled)
-            spent = captured_time(make_slots("resnet18", 1, config, data, weigher), config, 100)
+        config = training(128, compile=compiled)
+        works = []
+        for weigher in (Uniform, Constant):
+            steps = CapturedSteps(make_slots("resnet18", 1, config, data, weigher), config, total_steps=10_000)
+            works.append(partial(steps.run, 0, 100))
+        plain, weighted = milliseconds_in_turns(works, steps=100, repeats=15)
+        for name, spent in (("uniform", plain), ("law-weighted", weighted)):
             print(f"{name + (', compiled' if compiled else ''):26}{spent:9.3f}{spent * 78.0:12.0f}")
-            plain, weighted = (spent, weighted) if weigher is Uniform else (plain, spent)
-            torch.cuda.empty_cache()
         print(f"  weighting costs {100 * (weighted / plain - 1):+.2f} %")
+        del works, steps
+        torch.cuda.empty_cache()
     print(f"  floor {step_operations('resnet18', 128) / rate * 1000:.3f} ms")
 
 

@@ -5,8 +5,8 @@
     python benchmarks/proxy_check.py cifar10-longtail DATA_DIR --epochs 30 --head-start 18 --augment
     python benchmarks/proxy_check.py                                    only the table of what was measured
 
-A proxy is good when it ranks strategies as a full training does. One episode trains fourteen or fifteen of them from one
-start, where labels are wrong beside an oracle; 40 s. Every check is a JSON in results/proxies/.
+A proxy is good when it ranks strategies as a full training does. One episode trains fifteen of them from one start, an
+oracle among them where labels are wrong; 40 s. Every check is a JSON in results/proxies/.
 """
 
 import argparse

@@ -394,6 +394,15 @@ def test_search_and_training_must_fit():
         tiny_search("cmaes", features=("entropi",))
 
 
+def test_evolution_begins_around_a_bias():
+    agent = make_agent(SearchConfig(num_workers=9, start_bias=-4.0, sigma=0.01), 20, seed=0)
+    agent.begin_episode(0.0)
+    assert_close(agent.act(5, None)[0], torch.tensor([0.0, 0.0, -4.0]))
+    assert_close(agent.act(5, None)[1:, 2], torch.full((8,), -4.0), atol=0.3, rtol=0)
+    with pytest.raises(aw.UserError, match=r"start_bias goes from -5.0 to 5.0, but is -6.0"):
+        tiny_search("cmaes", start_bias=-6.0)
+
+
 def test_evolution_finds_a_constant_first_and_stages_part_from_there():
     config = SearchConfig(num_workers=9, num_episodes=4, coarse_share=0.5)
     agent = make_agent(config, 20, seed=0)

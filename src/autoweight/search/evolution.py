@@ -14,7 +14,8 @@ from autoweight.search.smooth import interpolate
 class Evolution(Agent):
     """Proposes tables drawn by CMA-ES; worker 0 runs the distribution's mean.
 
-    The first `coarse_episodes` have one knot: a good constant is soon found, and stages part from there.
+    The first `coarse_episodes` have one knot: a good constant is soon found, and stages part from there. `start` is the
+    theta and bias to begin around, as shares of the box.
     """
 
     def __init__(
@@ -26,13 +27,14 @@ class Evolution(Agent):
         knots: int,
         sigma: float,
         coarse_episodes: int,
+        start: list[float],
         seed: int,
     ) -> None:
         require(num_workers > 4, f"the cmaes agent needs at least 5 workers, but has {num_workers}.")
         self.episode_stages, self.warmup_stages = episode_stages, warmup_stages
         self.bounds, self.knots, self.sigma, self.coarse_episodes = bounds, knots, sigma, coarse_episodes
         self.population_size, self.seed = num_workers - 1, seed
-        self.cma = self._cma(np.zeros(len(bounds) * (1 if coarse_episodes else knots)), sigma)
+        self.cma = self._cma(np.tile(start, 1 if coarse_episodes else knots), sigma)
         self.told: list[list[float]] = []
         self.points: list[Any] = []
 

@@ -18,7 +18,7 @@ from autoweight.search.evolution import Evolution
 from autoweight.search.loop import Progress, Search
 from autoweight.search.random_constant import RandomConstant
 from autoweight.strategy import Strategy
-from autoweight.strategy.actor import bounds_of
+from autoweight.strategy.actor import BOUNDS, bounds_of
 from autoweight.strategy.features import check_features
 from autoweight.training.device import check_device
 from autoweight.workers import Problem, make_workers
@@ -122,6 +122,8 @@ def _check_model(make_model: Callable[[], nn.Module], train: Samples, device: st
 def check_search(config: SearchConfig, training: TrainingConfig) -> None:
     """Raise `UserError` where search and training do not fit together."""
     check_features(config.features)
+    box = BOUNDS["bias"]
+    require(abs(config.start_bias) <= box, f"search.start_bias goes from -{box} to {box}, but is {config.start_bias}.")
     require(
         config.warmup_stages < training.num_stages,
         f"a warm-up of {config.warmup_stages} stages leaves nothing of the training's {training.num_stages} to weigh.",
@@ -138,7 +140,8 @@ def make_agent(config: SearchConfig, num_stages: int, seed: int) -> Agent:
             knots = config.knots if config.stagewise else 1
             stages = config.episode_stages(num_stages)
             coarse = round(config.coarse_share * config.num_episodes) if config.stagewise else 0
+            start = [0.0] * len(config.features) + [config.start_bias / BOUNDS["bias"]]
             warmup = config.warmup_stages
-            return Evolution(config.num_workers, stages, warmup, bounds, knots, config.sigma, coarse, seed)
+            return Evolution(config.num_workers, stages, warmup, bounds, knots, config.sigma, coarse, start, seed)
         case "constant":
             return RandomConstant(config.num_workers, bounds, seed)
