@@ -2,7 +2,7 @@
 
     python benchmarks/proxy_check.py cifar10-noise DATA_DIR             the recipe's proxy
     python benchmarks/proxy_check.py cifar10-noise DATA_DIR --images 20000 --epochs 20 --augment
-    python benchmarks/proxy_check.py cifar10-longtail DATA_DIR --epochs 30 --head-start 18 --augment
+    python benchmarks/proxy_check.py cifar10-longtail DATA_DIR --epochs 30 --head-start 18 --no-augment
     python benchmarks/proxy_check.py                                    only the table of what was measured
 
 A proxy is good when it ranks strategies as a full training does. One episode trains fifteen of them from one start, an
@@ -51,21 +51,21 @@ def table(first: list[float], last: list[float], warmup: int = WARMUP) -> Tensor
 
 
 def label_strategies() -> dict[str, Tensor]:
-    """Tables of loss, entropy, label and bias: about a power of a class's inverse frequency, all along or late."""
-    powers = {
-        "frequency^-0.5": [0.0, 0.0, -0.25, -2.0],
-        "frequency^-1": [0.0, 0.0, -0.5, -2.0],
-        "frequency^-1.5": [0.0, 0.0, -0.75, -3.0],
-        "frequency^-2": [0.0, 0.0, -1.0, -4.0],
-        "label -1": [0.0, 0.0, -1.0, 0.0],
-        "label -2, bias -1": [0.0, 0.0, -2.0, -1.0],
-        "frequency^-1, loss 1": [1.0, 0.0, -0.5, -2.0],
+    """Tables of loss, entropy, label and bias: rare classes count more, by about a power of their frequency."""
+    label_and_bias = {
+        10: [(-0.25, -2.0), (-0.5, -2.0), (-2.0, -1.0)],
+        50: [(-0.5, -2.0)],
+        70: [(-0.25, -2), (-0.5, -2), (-0.5, -4), (-0.75, -3), (-0.75, -4.5), (-1, -4), (-1, 0), (-2, -1)],
+        90: [(-0.5, -2.0)],
     }
-    tables = {name: table(params, params) for name, params in powers.items()}
-    for name, params in powers.items():
-        tables[f"{name}, from 70 % on"] = table(params, params, warmup=14)
-    inverse = powers["frequency^-1"]
-    return tables | {"frequency^-1, from 90 % on": table(inverse, inverse, warmup=18)}
+    tables = {}
+    for percent, choices in label_and_bias.items():
+        for label, bias in choices:
+            params, warmup = [0.0, 0.0, label, bias], STAGES * percent // 100
+            tables[f"label {label:g}, bias {bias:g}, from {percent} % on"] = table(params, params, warmup)
+    for name in ("cifar10-longtail-0", "cifar100-longtail-0"):
+        tables[f"strategy {name}"] = Strategy.load(RESULTS / f"strategies/{name}.safetensors").table
+    return tables
 
 
 def noise_strategies() -> dict[str, Tensor]:
@@ -157,11 +157,11 @@ def show() -> None:
         reference, stages = one["reference"], one["accuracy"]
         print(f"\n{one['proxy']}: reference {100 * reference[-1]:.1f} %")
         gap = stages[-1][-1] - reference[-1] if one["names"][-1] == "oracle" else float("nan")
-        print(f"{'points above it':34}{'at the end':>12}{'return of a search':>20}{'recovered':>12}")
+        print(f"{'points above it':38}{'at the end':>12}{'return of a search':>20}{'recovered':>12}")
         for position, name in enumerate(one["names"]):
             differences = [own[position] - other for own, other in zip(stages, reference, strict=True)]
             seen = 100 * search_return(one["proxy"]["recipe"], differences)
-            print(f"{name:34}{100 * differences[-1]:12.1f}{seen:20.1f}{differences[-1] / gap:12.2f}")
+            print(f"{name:38}{100 * differences[-1]:12.1f}{seen:20.1f}{differences[-1] / gap:12.2f}")
 
 
 def main() -> None:
@@ -172,7 +172,9 @@ def main() -> None:
     parser.add_argument("--images", type=int)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--head-start", type=int)
-    parser.add_argument("--augment", action="store_true", help="augment the stages too, not the head start alone")
+    parser.add_argument(
+        "--augment", action=argparse.BooleanOptionalAction, help="augment the stages too, not the head start alone"
+    )
     asked = parser.parse_args()
     if asked.recipe:
         config = get_recipe(asked.recipe)
@@ -181,7 +183,7 @@ def main() -> None:
             asked.images or config.data.train_size,
             asked.epochs or config.search.proxy_epochs,
             config.search.head_start if asked.head_start is None else asked.head_start,
-            asked.augment,
+            config.search.augment_stages if asked.augment is None else asked.augment,
         )
         name = "-".join(map(str, (proxy.recipe, proxy.images, proxy.epochs, proxy.head_start)))
         (RESULTS / "proxies").mkdir(exist_ok=True)

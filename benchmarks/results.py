@@ -104,10 +104,10 @@ def task_of(config: dict[str, Any]) -> Task:
     return Task(data["dataset"], bias, config["network"], training["epochs"], training["weight_decay"])
 
 
-def row_of(config: dict[str, Any], method: str) -> Row:
-    """The row that a method of a run belongs to."""
+def row_of(config: dict[str, Any], method: str, found: set[str]) -> Row:
+    """The row that a method of a run belongs to; only strategies that a kept search `found` are law's."""
     if method == "law":
-        return Row("law", f"strategy {config['strategy']}")
+        return Row("law" if config["strategy"] in found else "set by hand", f"strategy {config['strategy']}")
     return Row(method, ", ".join(f"{name} {value}" for name, value in config["knobs"].get(method, {}).items()))
 
 
@@ -130,13 +130,14 @@ def collect(runs: dict[str, dict[str, Any]]) -> dict[Task, dict[Row, dict[int, t
     """Accuracy and GPU seconds of every task, row and seed; runs that would make a wrong table end the program."""
     tasks: dict[Task, dict[Row, dict[int, tuple[float, float]]]] = defaultdict(lambda: defaultdict(dict))
     details: dict[Task, dict[str, Any]] = {}
+    found = {name for name, run in runs.items() if "search" in run}
     for name, run in runs.items():
         for method, values in run["methods"].items():
             task = task_of(run["config"])
             own = details_of(run["config"])
             if key := first_difference(details.setdefault(task, own), own):
                 sys.exit(f"{name} differs from other runs of its task in {key}, which no title shows")
-            row = tasks[task][row_of(run["config"], method)]
+            row = tasks[task][row_of(run["config"], method, found)]
             if row.keys() & set(run["seeds"]):
                 sys.exit(f"{name} has {method} with a seed that another run has")
             row |= dict(

@@ -16,6 +16,7 @@ from autoweight.training import captured
 from autoweight.training.captured import CapturedSteps
 from autoweight.training.steps import PlainSteps, Slot
 from autoweight.workers import GraphedWorkers, SequentialWorkers, graphed
+from autoweight.workers.base import ParamsWeigher
 
 from .conftest import make_blobs
 from .test_workers import PARAMS, check_meanwhile, cnn, images, mlp, problem, run, with_dropout
@@ -140,6 +141,40 @@ def test_what_a_step_takes_from_outside_compiles_whole_and_once(stand_in):
             (rate, progress, [batch]), expected = whole(steps), steps._from_outside()
             assert torch.equal(torch.stack([rate, progress]), torch.stack(expected[:2]))
             assert all(torch.equal(one, two) for one, two in zip(batch, expected[2][0], strict=True))
+    assert len(compilations) == 1
+
+
+def test_weights_are_compiled_in_captured_steps_alone(stand_in, monkeypatch):
+    asked = []
+
+    def compiled(work, config, device):
+        asked.append(work)
+        return work
+
+    for module in ("captured", "steps"):
+        monkeypatch.setattr(f"autoweight.training.{module}.compiled", compiled)
+    slots = [Slot(mlp(), Loader(make_blobs(16), 16, seed=1), aw.Constant(), CONFIG)]
+    PlainSteps(slots, CONFIG, total_steps=4).run(0, 2)
+    assert aw.Constant.weigh not in asked
+    CapturedSteps(slots, CONFIG, total_steps=4).run(0, 2)
+    assert aw.Constant.weigh in asked
+
+
+def test_weights_of_all_workers_compile_whole_and_once():
+    compilations = []
+
+    def backend(graph, inputs):
+        compilations.append(graph)
+        return graph.forward
+
+    whole = torch.compile(ParamsWeigher.weigh, backend=backend, fullgraph=True)
+    all_features = problem(mlp, features=("loss", "entropy", "density", "label"), normalise=True)
+    logits, labels = torch.randn(6, 3), torch.arange(6) % 3
+    losses = nn.functional.cross_entropy(logits, labels, reduction="none")
+    for params in torch.randn(4, 5):
+        weigher = ParamsWeigher(all_features, torch.tensor([-1.0, -2.0, -3.0]), params)
+        weights = weigher.weigh(losses, logits, labels, progress=0.5)
+        assert_close(whole(weigher, losses, logits, labels, progress=0.5), weights)
     assert len(compilations) == 1
 
 

@@ -392,15 +392,19 @@ def test_search_and_training_must_fit():
         tiny_search("cmaes", num_workers=4)
     with pytest.raises(aw.UserError, match="did you mean 'entropy'"):
         tiny_search("cmaes", features=("entropi",))
+    with pytest.raises(aw.UserError, match=r"start_bias goes from -5.0 to 5.0, but is -6.0"):
+        tiny_search("cmaes", start_bias=-6.0, normalise=True)
+    with pytest.raises(aw.UserError, match="start_bias is for normalised weights"):
+        tiny_search("cmaes", start_bias=-4.0)
 
 
-def test_evolution_begins_around_a_bias():
-    agent = make_agent(SearchConfig(num_workers=9, start_bias=-4.0, sigma=0.01), 20, seed=0)
+@pytest.mark.parametrize("coarse_share", [0.0, 0.5])
+def test_evolution_begins_around_a_bias(coarse_share):
+    config = SearchConfig(num_workers=9, start_bias=-4.0, sigma=0.01, coarse_share=coarse_share)
+    agent = make_agent(config, 20, seed=0)
     agent.begin_episode(0.0)
     assert_close(agent.act(5, None)[0], torch.tensor([0.0, 0.0, -4.0]))
     assert_close(agent.act(5, None)[1:, 2], torch.full((8,), -4.0), atol=0.3, rtol=0)
-    with pytest.raises(aw.UserError, match=r"start_bias goes from -5.0 to 5.0, but is -6.0"):
-        tiny_search("cmaes", start_bias=-6.0)
 
 
 def test_evolution_finds_a_constant_first_and_stages_part_from_there():

@@ -28,7 +28,7 @@ NOISE_SEARCH = SearchConfig(
     choice_rounds=2,
 )
 
-# Not tried yet. The label tells what is rare; normalised weights were better on digits with two rare classes.
+# Tried for long tails only. The label tells what is rare; normalised weights were better on digits with rare classes.
 RARE_DATA = DataConfig(
     dataset="cifar10", train_size=40_000, val_size=5_000, train_on_all=True, augmentation="crop_flip"
 )

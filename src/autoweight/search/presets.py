@@ -33,6 +33,7 @@ def paper(search: SearchConfig) -> SearchConfig:
         search,
         agent="actor-critic",
         normalise=False,
+        start_bias=0.0,
         num_episodes=1000,
         num_workers=8,
         num_starts=8,

@@ -125,6 +125,11 @@ def check_search(config: SearchConfig, training: TrainingConfig) -> None:
     box = BOUNDS["bias"]
     require(abs(config.start_bias) <= box, f"search.start_bias goes from -{box} to {box}, but is {config.start_bias}.")
     require(
+        config.normalise or config.start_bias == 0,
+        "search.start_bias is for normalised weights, since others would only slow the learning: set it to 0, or "
+        "search.normalise.",
+    )
+    require(
         config.warmup_stages < training.num_stages,
         f"a warm-up of {config.warmup_stages} stages leaves nothing of the training's {training.num_stages} to weigh.",
     )
