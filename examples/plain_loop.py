@@ -26,7 +26,8 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, [30, 39, 48])
 
 choice = sys.argv[1] if len(sys.argv) > 1 else "constant"
-weigher = {"none": aw.Uniform(), "constant": aw.Constant(loss=-8.0, bias=-2.0)}.get(choice) or aw.load(choice)
+weigher = {"none": aw.Uniform(), "constant": aw.Constant(loss=-8.0, bias=-2.0)}.get(choice)
+weigher = weigher or aw.load(choice, class_counts=torch.bincount(data.train.labels))
 
 for epoch in range(EPOCHS):
     for step, (inputs, labels) in enumerate(loader):

@@ -15,10 +15,11 @@ import yaml
 
 import autoweight as aw
 from autoweight import commands
+from autoweight.config import DataConfig
 from autoweight.config_files import dump_config
 from autoweight.methods import METHODS
 from autoweight.models import NETWORKS
-from autoweight.recipes import RECIPES
+from autoweight.recipes import RECIPES, get_recipe
 
 SHORT = ["--training.epochs", "2", "--training.num-stages", "4"]
 SHORT_SEARCH = [*SHORT, "--search.num-episodes", "3", "--search.num-workers", "5", "--search.choice-rounds", "1"]
@@ -81,7 +82,9 @@ def test_search_then_train_with_law(tmp_path):
     assert "count" in shown.stdout
     assert "--strategy found/strategy.safetensors" in shown.stdout
     result = result_of(tmp_path / "found")
-    assert set(result["search"]) == {"seconds", "episodes", "network_steps", "strategy"}
+    assert set(result["search"]) == {"validation_gain", "seconds", "episodes", "network_steps", "strategy"}
+    gain = 100 * result["search"]["validation_gain"]
+    assert f"{gain:.1f} points ahead of no weighting" in shown.stdout
     strategy = aw.load(tmp_path / "found" / "strategy.safetensors")
     assert strategy.info["recipe"] == "digits-noise"
     words = ["train", "digits-longtail", "--method", "law", "--strategy", "found/strategy.safetensors"]
@@ -89,7 +92,7 @@ def test_search_then_train_with_law(tmp_path):
     autoweight(*words, "--out", "law", *SHORT, cwd=tmp_path)
     assert list(result_of(tmp_path / "law")["methods"]) == ["law"]
     live = ["compare", "digits-noise", "--methods", "law", "--strategy", "found/strategy.safetensors", *SHORT]
-    autoweight(*live, "--knob", "law.live=true", "--out", "live", cwd=tmp_path)
+    autoweight(*live, "--knob", "law.live=True", "--out", "live", cwd=tmp_path)
 
 
 def wait_for(path: Path, process: subprocess.Popen) -> None:
@@ -178,6 +181,28 @@ def test_demo_tells_the_whole_story(tmp_path):
     assert "law" in result["recovered"]
 
 
+def test_a_run_on_files_resumes_from_anywhere_and_says_how_to_use_it(tmp_path):
+    strategy = commands._command_to_use(
+        replace(get_recipe("cifar10-noise"), data=DataConfig(folder="/my data"), device="cuda"), Path("a b/s")
+    )
+    assert strategy.endswith("cifar10-noise --method law --strategy 'a b/s' --data-dir '/my data' --device cuda")
+    autoweight("train", "digits-noise", "--data-dir", "files", "--out", "run", *SHORT, cwd=tmp_path)
+    assert yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["data"]["folder"] == str(tmp_path / "files")
+    (tmp_path / "other").mkdir()
+    autoweight("train", "--out", "../run", "--resume", cwd=tmp_path / "other")
+    failed = autoweight("search", "--out", "run", "--resume", cwd=tmp_path, status=2)
+    assert "run holds a run of 'train': autoweight train --out run --resume." in failed.stderr
+
+
+def test_knobs_of_a_file_are_checked_for_all_methods(tmp_path, monkeypatch, capsys):
+    config = replace(get_recipe("digits-noise"), methods=("uniform",), knobs={"focal": {"gama": 2.0}})
+    (tmp_path / "run.yaml").write_text(dump_config(config))
+    monkeypatch.chdir(tmp_path)
+    code, message = run_here(monkeypatch, capsys, ["compare", "--config", "run.yaml"])
+    assert code == 2
+    assert "did you mean 'gamma'" in message
+
+
 def run_here(monkeypatch, capsys, words):
     """In this process, which spares the start; the entry point is the one that users call."""
     from autoweight.main import main
@@ -215,7 +240,22 @@ MISTAKES = {
     "too few steps": (["train", "digits-noise", "--training.num-stages", "5000"], "cannot be cut into 5000 stages"),
     "too few workers": (["search", "digits-noise", "--search.num-workers", "3"], "at least 5 workers"),
     "no seeds": (["compare", "digits-noise", "--seeds", "0"], "num_seeds must be at least 1"),
-    "negative seed": (["compare", "digits-noise", "--seed", "-1"], "seed goes from 0"),
+    "negative seed": (["compare", "digits-noise", "--seed", "-1"], "seeds go from 0"),
+    "seeds too large": (["compare", "digits-noise", "--seed", 2**31 - 1, "--seeds", 2], "seeds go from 0"),
+    "infinite rate": (["train", "digits-noise", "--training.learning-rate", "inf"], "rate must be a finite number"),
+    "infinite knob": (["train", "digits-noise", "--method", "focal", "--knob", "focal.gamma=inf"], "finite number"),
+    "drop before the start": (["train", "digits-noise", "--training.drop-stages", "-1"], "counted from 0"),
+    "no step": (["search", "digits-noise", "--search.sigma", "0"], "search.sigma must be above 0"),
+    "no reward": (["search", "digits-noise", "--search.reward-gain", "0"], "reward_gain must be above 0"),
+    "no critic": (
+        ["search", "digits-noise", "--search.actor-critic.num-critics", "0"],
+        "must be at least 1",
+    ),
+    "no layer": (["search", "digits-noise", "--search.actor-critic.hidden", "0"], "names an empty layer"),
+    "discount": (
+        ["search", "digits-noise", "--search.actor-critic.discount", "nan"],
+        "must be a finite number",
+    ),
     "no such device": (["train", "digits-noise", "--device", "cuda:99"], "there is no device 'cuda:99'"),
     "device without values": (["train", "digits-noise", "--device", "meta"], "there is no device 'meta'"),
     "nonsense device": (["train", "digits-noise", "--device", "gpu"], "there is no device 'gpu'"),

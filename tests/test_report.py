@@ -57,6 +57,9 @@ def test_words_say_who_counts_less_and_from_when():
     assert "samples that the network is unsure of count more" in sentences[2]
     assert len(sentences) == 4
     assert describe(aw.Strategy(table, warmup_stages=4))[0].startswith("All samples count the same")
+    nothing = torch.tensor([[0.0, 0.0, -4.0]])
+    assert describe(aw.Strategy(nothing, normalised=True))[0].startswith("All samples count the same")
+    assert "hardly any sample counts" in describe(aw.Strategy(nothing))[0]
     table[3] = torch.tensor([-1.0, -1.0, -4.0])
     assert "At 75 %: hardly any sample counts" in describe(aw.Strategy(table))[2]
     assert "hardly any" not in describe(aw.Strategy(table, normalised=True))[2]

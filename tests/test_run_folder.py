@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from autoweight.atomic import write_bytes
 from autoweight.config import RunConfig
 from autoweight.errors import UserError
 from autoweight.run_folder import RunFolder
@@ -23,6 +24,20 @@ def test_metrics_are_appended_once_and_a_cut_line_is_dropped(tmp_path):
     assert [line["stage"] for line in lines] == [0, 1]
     assert folder.find(event="stage", method="focal", seed=0, stage=1)["train_loss"] == 0.5
     assert folder.find(event="stage", method="focal", seed=1, stage=1) is None
+
+
+def test_damaged_metrics_get_one_sentence(tmp_path):
+    RunFolder.open(tmp_path / "run", CONFIG, resume=False)
+    (tmp_path / "run" / "metrics.jsonl").write_text('{"event": "stage"\n{}\n')
+    with pytest.raises(UserError, match="is damaged"):
+        RunFolder.open(tmp_path / "run", CONFIG, resume=True)
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path):
+    (tmp_path / "run").mkdir()
+    with pytest.raises(UserError, match="cannot write"):
+        write_bytes(tmp_path / "run", b"x")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_finish_writes_the_result_and_drops_checkpoints(tmp_path):

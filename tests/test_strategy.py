@@ -123,6 +123,11 @@ def test_live_needs_an_actor():
         (torch.full((4, 3), float("nan")), {}, "finite"),
         (TABLE, {"warmup_stages": 5}, "warmup_stages"),
         (TABLE, {"features": ("loss", "entropi")}, "did you mean 'entropy'"),
+        (TABLE, {"label_feature": "rw"}, "did you mean 'raw'"),
+        (TABLE, {"class_counts": [[3, 4]]}, "how many training samples each class has"),
+        (TABLE, {"class_counts": [3.0, float("nan")]}, "how many training samples each class has"),
+        (TABLE, {"class_counts": [3, -1]}, "how many training samples each class has"),
+        (TABLE, {"class_counts": [0, 0]}, "how many training samples each class has"),
     ],
 )
 def test_wrong_strategies_are_refused(table, options, sentence):

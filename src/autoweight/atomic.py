@@ -1,6 +1,7 @@
 """Files that are never half-written."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from autoweight.errors import UserError
@@ -16,4 +17,6 @@ def write_bytes(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
         raise UserError(f"cannot write {path}: {error.strerror}.") from error

@@ -186,6 +186,8 @@ def _base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[st
     if "--resume" in words and words[0].startswith("-") and out is not None:
         saved = Path(out) / "config.yaml"
         require(saved.exists(), f"{out} holds no run to resume.")
+        begun = load_config(saved).command
+        require(begun == command, f"{out} holds a run of '{begun}': autoweight {begun} --out {out} --resume.")
         return _base_config(command, [*words, "--config", str(saved)])
     if command == "demo":
         return commands.demo_config(), words
@@ -219,8 +221,9 @@ def _parse(kind: type[Arguments], base: RunConfig, words: list[str], **own: Any)
 
 def _configured(base: RunConfig, typed: Trained | SearchArguments, **changes: Any) -> RunConfig:
     shared = {name: getattr(typed, name) for name in ("seed", "device", "network", "data", "training")}
-    if typed.data_dir is not None:
-        shared["data"] = replace(typed.data, folder=str(typed.data_dir))
+    folder = typed.data_dir or typed.data.folder
+    if folder:
+        shared["data"] = replace(typed.data, folder=str(Path(folder).absolute()))  # so that it resumes from anywhere
     return replace(base, **shared, **changes)
 
 
@@ -245,8 +248,8 @@ def _split_knob(setting: str) -> tuple[str, str, Knob]:
     if not (equals and dot):
         raise UserError(f"--knob takes METHOD.NAME=VALUE, such as focal.gamma=3, but got '{setting}'.")
     knobs_of(method)  # the method is known
-    if value in ("true", "false"):
-        return method, name, value == "true"
+    if value.lower() in ("true", "false"):
+        return method, name, value.lower() == "true"
     try:
         return method, name, float(value)
     except ValueError:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from math import isnan
 from pathlib import Path
+from shlex import join, quote
 from typing import Any
 
 from rich.console import Console
@@ -37,8 +38,7 @@ def search(config: RunConfig, out: Path | None, resume: bool) -> None:
         strategy = _search(config, folder)
         folder.finish(comparison.make_result(config, {}, search=searching.search_result(strategy)))
         _show(folder, strategy)
-        path = folder.path / RUN_FILE
-        print(f"use it: autoweight train {config.recipe} --method law --strategy {path}")
+        print(f"use it: {_command_to_use(config, folder.path / RUN_FILE)}")
 
 
 def demo_config() -> RunConfig:
@@ -77,12 +77,23 @@ def _search(config: RunConfig, folder: RunFolder) -> Strategy:
         return searching.find_strategy(config, folder, show)
 
 
+def _command_to_use(config: RunConfig, strategy: Path) -> str:
+    words = ["autoweight", "train", config.recipe, "--method", "law", "--strategy", str(strategy)]
+    if config.data.folder:
+        words += ["--data-dir", config.data.folder]
+    if config.device != "cpu":
+        words += ["--device", config.device]
+    return join(words)
+
+
 def _show(folder: RunFolder, strategy: Strategy | None = None) -> None:
     console, result = Console(), folder.result()
     assert result is not None
     if strategy is not None:
         for sentence in describe(strategy):
             console.print(sentence, highlight=False)
+        gain = 100 * strategy.info["validation_gain"]
+        print(f"On the validation set it was {gain:.1f} points ahead of no weighting, late stages counting more.")
         if dropped := strategy.info.get("dropped_trainings"):
             print(f"{dropped} trainings of the search blew up and were left out.")
     if result["methods"]:
@@ -97,5 +108,5 @@ def _run_folder(config: RunConfig, out: Path | None, resume: bool) -> Iterator[R
     try:
         yield folder
     except KeyboardInterrupt:
-        again = f"autoweight {config.command} --out {folder.path} --resume"
+        again = f"autoweight {config.command} --out {quote(str(folder.path))} --resume"
         raise KeyboardInterrupt(f"What is done is saved; go on with: {again}") from None

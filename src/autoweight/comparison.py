@@ -11,7 +11,7 @@ import torch
 import autoweight
 from autoweight.config import RunConfig, TrainingConfig
 from autoweight.data import Splits, check_training_data, load_splits
-from autoweight.methods import TrainingFacts, make_method
+from autoweight.methods import TrainingFacts, check_knobs, make_method
 from autoweight.models import make_network
 from autoweight.run_folder import RunFolder
 from autoweight.strategy import Weigher
@@ -38,6 +38,8 @@ def check(config: RunConfig) -> None:
     check_training_data(splits.train, splits.val, config.training.batch_size)
     make_network(config.network, tuple(splits.train.inputs.shape[1:]), splits.train.num_classes)
     check_stages(config.training, len(splits.train))
+    for method, knobs in config.knobs.items():
+        check_knobs(method, knobs)
     for method in config.methods:
         _make_weigher(config, method, splits)
 

@@ -3,7 +3,9 @@
 The text under each field is its documentation, and the help of the command line.
 """
 
+import re
 from dataclasses import dataclass, field, fields
+from math import isfinite
 from typing import ClassVar, Literal, get_args, get_origin
 
 from autoweight.errors import require, unknown
@@ -25,19 +27,36 @@ Knob = bool | int | float | str
 
 
 class _Strict:
-    """Refuses names that are no choice, and makes pydantic, where it reads one from a file, refuse unknown keys."""
+    """Refuses names that are no choice and NaN, and makes pydantic, where it reads a file, refuse unknown keys."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+    path: ClassVar[str] = ""
+    """What leads to the part in a file and on the command line."""
 
     def __post_init__(self) -> None:
         for one in fields(self):  # type: ignore[arg-type]
-            if get_origin(one.type) is Literal and getattr(self, one.name) not in get_args(one.type):
-                raise unknown(one.name.replace("_", " "), str(getattr(self, one.name)), get_args(one.type))
+            value = getattr(self, one.name)
+            if get_origin(one.type) is Literal and value not in get_args(one.type):
+                raise unknown(one.name.replace("_", " "), str(value), get_args(one.type))
+            if isinstance(value, float):
+                require(isfinite(value), f"{self.path}{one.name} must be a finite number, but is {value}.")
+
+    def _require_at_least(self, least: int, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            require(value >= least, f"{self.path}{name} must be at least {least}, but is {value}.")
+
+    def _require_above_0(self, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            require(value > 0, f"{self.path}{name} must be above 0, but is {value}.")
 
 
 @dataclass(frozen=True)
 class DataConfig(_Strict):
     """Which data, how they are split, and what bias is put into the training part."""
+
+    path: ClassVar[str] = "data."
 
     dataset: str = "digits"
     """Name of the data set."""
@@ -64,15 +83,15 @@ class DataConfig(_Strict):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.train_size > 0, f"data.train_size must be at least 1, but is {self.train_size}.")
-        require(self.val_size > 0, f"data.val_size must be at least 1, but is {self.val_size}.")
+        self._require_at_least(1, "train_size", "val_size", "imbalance_factor")
         require(0 <= self.noise_rate <= 1, f"data.noise_rate goes from 0 to 1, but is {self.noise_rate}.")
-        require(self.imbalance_factor >= 1, f"data.imbalance_factor is at least 1, but is {self.imbalance_factor}.")
 
 
 @dataclass(frozen=True)
 class TrainingConfig(_Strict):
     """How one network is trained; the defaults are the paper's, but for epochs and batch."""
+
+    path: ClassVar[str] = "training."
 
     epochs: int = 60
     """Passes over the training set."""
@@ -97,16 +116,19 @@ class TrainingConfig(_Strict):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("epochs", "batch_size", "num_stages"):
-            require(getattr(self, name) > 0, f"training.{name} must be at least 1, but is {getattr(self, name)}.")
-        require(self.learning_rate > 0, f"training.learning_rate must be above 0, but is {self.learning_rate}.")
+        self._require_at_least(1, "epochs", "batch_size", "num_stages")
+        self._require_at_least(0, "weight_decay")
+        self._require_above_0("learning_rate")
         require(0 <= self.momentum < 1, f"training.momentum goes from 0 to below 1, but is {self.momentum}.")
-        require(self.weight_decay >= 0, f"training.weight_decay cannot be negative, but is {self.weight_decay}.")
+        first = min(self.drop_stages, default=0)
+        require(first >= 0, f"training.drop_stages are counted from 0, but one of them is {first}.")
 
 
 @dataclass(frozen=True)
 class ActorCriticConfig(_Strict):
     """The actor-critic agent."""
+
+    path: ClassVar[str] = "search.actor_critic."
 
     hidden: tuple[int, ...] = (64, 64, 64)
     """Sizes of the hidden layers of actor and critic; three make four layers."""
@@ -151,10 +173,30 @@ class ActorCriticConfig(_Strict):
     action_penalty: float = 0.0
     """Weight of the strategy parameters' norm in the actor's loss."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_at_least(1, "embedding_size", "num_critics", "noise_knots", "update_epochs", "update_batch_size")
+        self._require_at_least(
+            0,
+            "weight_decay",
+            "gradient_clip",
+            "noise_start",
+            "noise_end",
+            "stage_noise",
+            "buffer_size",
+            "action_penalty",
+        )
+        self._require_above_0("actor_learning_rate", "critic_learning_rate", "lag")
+        require(min(self.hidden, default=1) > 0, f"search.actor_critic.hidden names an empty layer: {self.hidden}.")
+        require(0 <= self.discount <= 1, f"search.actor_critic.discount goes from 0 to 1, but is {self.discount}.")
+        require(self.lag <= 1, f"search.actor_critic.lag goes up to 1, but is {self.lag}.")
+
 
 @dataclass(frozen=True)
 class SearchConfig(_Strict):
     """How a strategy is searched; the defaults are what measured best (docs/search.md)."""
+
+    path: ClassVar[str] = "search."
 
     agent: AgentName = "cmaes"
     """actor-critic, cmaes (evolution of a smooth table), or constant (random search for one theta)."""
@@ -210,13 +252,13 @@ class SearchConfig(_Strict):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("num_episodes", "num_workers", "num_starts", "knots"):
-            require(getattr(self, name) > 0, f"search.{name} must be at least 1, but is {getattr(self, name)}.")
-        for name in ("warmup_stages", "choice_rounds", "head_start"):
-            require(getattr(self, name) >= 0, f"search.{name} cannot be negative, but is {getattr(self, name)}.")
+        self._require_at_least(1, "num_episodes", "num_workers", "num_starts", "knots")
+        self._require_at_least(0, "warmup_stages", "choice_rounds", "head_start", "proxy_epochs")
+        self._require_above_0("sigma", "reward_gain")
+        require(self.sigma <= 1, f"search.sigma is a share of the box, up to 1, but is {self.sigma}.")
+        require(abs(self.reward_growth) <= 100, f"search.reward_growth goes up to 100, but is {self.reward_growth}.")
         require(0 <= self.coarse_share <= 1, f"search.coarse_share goes from 0 to 1, but is {self.coarse_share}.")
         require(0 < self.episode_share <= 1, f"search.episode_share goes up to 1, but is {self.episode_share}.")
-        require(self.proxy_epochs >= 0, f"search.proxy_epochs cannot be negative, but is {self.proxy_epochs}.")
         require(
             self.num_workers > 1 or self.choice_rounds == 0,
             "search.num_workers must be at least 2, so that there is something to choose from.",
@@ -257,11 +299,14 @@ class RunConfig(_Strict):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.side_by_side > 0, f"side_by_side must be at least 1, but is {self.side_by_side}.")
+        self._require_at_least(1, "side_by_side", "num_seeds")
+        require(bool(re.fullmatch(r"[\w-]*", self.recipe)), f"'{self.recipe}' is no name of a recipe.")
         require(len(self.methods) > 0, "name at least one method.")
         require(len(set(self.methods)) == len(self.methods), "a method is named twice.")
-        require(self.num_seeds > 0, f"num_seeds must be at least 1, but is {self.num_seeds}.")
-        require(0 <= self.seed < 2**31, f"seed goes from 0 to 2147483647, but is {self.seed}.")
+        last = self.seed + self.num_seeds - 1
+        require(
+            self.seed >= 0 and last < 2**31, f"seeds go from 0 to 2147483647, but these from {self.seed} to {last}."
+        )
 
     @property
     def seeds(self) -> list[int]:

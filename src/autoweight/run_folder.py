@@ -76,7 +76,10 @@ class RunFolder:
         whole = content[: content.rfind("\n") + 1]
         if whole != content:
             write_bytes(self._metrics, whole.encode())
-        return [json.loads(line) for line in whole.splitlines()]
+        try:
+            return [json.loads(line) for line in whole.splitlines()]
+        except ValueError as error:
+            raise UserError(f"{self._metrics} is damaged: remove the lines that are not JSON, or run anew.") from error
 
 
 def _fresh_path(config: RunConfig) -> Path:

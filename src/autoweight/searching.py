@@ -73,7 +73,8 @@ def _make_proxy(config: RunConfig, splits: Splits) -> nn.Module:
 
 def search_result(strategy: Strategy) -> dict[str, Any]:
     """The `search` part of a result."""
-    return {key: strategy.info[key] for key in ("seconds", "episodes", "network_steps")} | {"strategy": RUN_FILE}
+    keys = ("validation_gain", "seconds", "episodes", "network_steps")
+    return {key: strategy.info[key] for key in keys} | {"strategy": RUN_FILE}
 
 
 def _log(progress: Progress, folder: RunFolder, listen: Callable[[Progress], Any]) -> None:

@@ -1,12 +1,14 @@
 """Labelled samples as tensors, with what was done to each of them kept."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset as TorchDataset
 
-from autoweight.errors import require
+from autoweight.errors import UserError, require
 
 
 @dataclass(frozen=True)
@@ -77,15 +79,28 @@ def as_samples(data: DataLike, num_classes: int | None = None) -> Samples:
     """Samples from what users hold: `Samples`, a pair of tensors, or a map-style PyTorch `Dataset`."""
     if isinstance(data, Samples):
         return data
-    if isinstance(data, tuple) or (isinstance(data, list) and len(data) == 2 and isinstance(data[0], Tensor)):
-        inputs, labels = (torch.as_tensor(part) for part in data)
-        return Samples.of(_single(inputs), labels, num_classes)
-    require(hasattr(data, "__getitem__"), "pass tensors or a map-style Dataset, not a DataLoader or an iterable.")
-    require(hasattr(data, "__len__") and len(data) > 0, "the data set is empty or has no length.")
-    pairs = [data[position] for position in range(len(data))]  # type: ignore[arg-type]
-    inputs = torch.stack([torch.as_tensor(sample) for sample, _ in pairs])
-    labels = torch.as_tensor([label.item() if isinstance(label, Tensor) else label for _, label in pairs])
+    is_pair = isinstance(data, tuple) or (
+        isinstance(data, list) and len(data) == 2 and isinstance(data[0], Tensor | np.ndarray)
+    )
+    if not is_pair:
+        require(hasattr(data, "__getitem__"), "pass tensors or a map-style Dataset, not a DataLoader or an iterable.")
+        require(hasattr(data, "__len__") and len(data) > 0, "the data set is empty or has no length.")
+    try:
+        columns: Any = data if is_pair else _columns(data)
+        inputs, labels = (torch.as_tensor(part) for part in columns)
+    except (ValueError, TypeError, KeyError, RuntimeError) as error:
+        raise UserError(
+            "data are a pair of tensors, inputs and labels, or a Dataset of such pairs, all inputs of one shape and "
+            f"labels integers; these are not: {error}."
+        ) from error
     return Samples.of(_single(inputs), labels, num_classes)
+
+
+def _columns(data: Any) -> tuple[Tensor, list[Any]]:
+    """Inputs and labels of a map-style data set."""
+    pairs = [data[position] for position in range(len(data))]
+    inputs = torch.stack([torch.as_tensor(sample) for sample, _ in pairs])
+    return inputs, [label.item() if isinstance(label, Tensor) else label for _, label in pairs]
 
 
 def _single(inputs: Tensor) -> Tensor:
@@ -105,7 +120,7 @@ def check_training_data(train: Samples, val: Samples, batch_size: int) -> None:
     require(
         not missing,
         f"class {missing[0] if missing else ''} has no training sample, but labels go up to {train.num_classes - 1}: "
-        "add samples, drop the class, or correct a label that is too large.",
+        "add samples (or raise data.train_size), drop the class, or correct a label that is too large.",
     )
     require(
         batch_size <= len(train),

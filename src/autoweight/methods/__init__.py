@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import NamedTuple
 
 from torch import Tensor
@@ -53,6 +54,8 @@ def check_knobs(name: str, knobs: Mapping[str, Knob]) -> None:
         wanted = (int, float) if isinstance(default, float) else type(default)
         if not isinstance(value, wanted) or isinstance(value, bool) != isinstance(default, bool):
             raise UserError(f"{name}.{knob} takes a value like {default!r}, but got {value!r}.")
+        if isinstance(value, float) and not isfinite(value):
+            raise UserError(f"{name}.{knob} must be a finite number, but is {value}.")
 
 
 def make_method(name: str, facts: TrainingFacts, knobs: Mapping[str, Knob]) -> Weigher:

@@ -17,7 +17,8 @@ _NOTHING = 0.1  # weights below this say nothing about who counts more
 
 def describe(strategy: Strategy) -> list[str]:
     """Sentences on the strategy at its start, middle and end: who counts more, who less, and how much."""
-    if not strategy.table.any():
+    # Normalised weights are all 1 at a theta of 0, whatever the bias.
+    if not (strategy.table[:, :-1] if strategy.normalised else strategy.table).any():
         return ["All samples count the same: nothing better was found than not to weigh."]
     sentences = []
     if strategy.warmup_stages:
@@ -56,5 +57,6 @@ def _weights(strategy: Strategy, stage: int, column: int) -> list[float]:
 
 
 def _describe_feature(who: str, below: float, average: float, above: float) -> str:
-    change = "less" if above < below - 0.05 else "more" if above > below + 0.05 else "the same"
+    little = 0.05 * max(below, average, above)
+    change = "less" if above < below - little else "more" if above > below + little else "the same"
     return f"{who} count {change} (weight {below:.2f} below, {average:.2f} at, {above:.2f} above average)"

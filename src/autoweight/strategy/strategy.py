@@ -1,13 +1,13 @@
 """Strategy: a weigher with parameters for every stage of a training, which can be saved, loaded and moved."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
 from autoweight.config import Feature, LabelFeature
-from autoweight.errors import UserError, require
+from autoweight.errors import UserError, require, unknown
 from autoweight.strategy import files
 from autoweight.strategy.actor import Actor
 from autoweight.strategy.features import batch_features, check_features, label_values
@@ -42,6 +42,8 @@ class Strategy(Weigher):
         info: dict[str, Any] | None = None,
     ) -> None:
         check_features(features)
+        if label_feature not in get_args(LabelFeature):
+            raise unknown("label feature", label_feature, get_args(LabelFeature))
         require(
             table.dim() == 2 and len(table) > 0 and table.shape[1] == len(features) + 1,
             f"a table for {len(features)} features has {len(features) + 1} columns, one for the bias, but its shape is "
@@ -61,7 +63,7 @@ class Strategy(Weigher):
         self._label_values: Tensor | None = None
         self._live: LiveActor | None = None
         if class_counts is not None:
-            self._label_values = label_values(torch.as_tensor(class_counts), label_feature)
+            self._label_values = label_values(_checked(class_counts), label_feature)
 
     def __repr__(self) -> str:
         normalised = ", normalised" if self.normalised else ""
@@ -190,3 +192,12 @@ class Strategy(Weigher):
         if self._label_values.device != device:
             self._label_values = self._label_values.to(device)
         return self._label_values
+
+
+def _checked(class_counts: Any) -> Tensor:
+    counts = torch.as_tensor(class_counts)
+    require(
+        counts.dim() == 1 and bool(counts.isfinite().all()) and bool((counts >= 0).all()) and bool(counts.any()),
+        "class_counts says how many training samples each class has, such as torch.bincount(labels).",
+    )
+    return counts
