@@ -17,6 +17,7 @@ import autoweight as aw
 from autoweight import commands
 from autoweight.config import DataConfig
 from autoweight.config_files import dump_config
+from autoweight.flag_errors import one_sentence
 from autoweight.methods import METHODS
 from autoweight.models import NETWORKS
 from autoweight.recipes import RECIPES, get_recipe
@@ -223,7 +224,7 @@ MISTAKES = {
     "unknown method": (["train", "digits-noise", "--method", "focl"], "unknown method 'focl': did you mean 'focal'?"),
     "one unknown method of several": (["compare", "digits-noise", "--methods", "uniform,orcale"], "'oracle'"),
     "method named twice": (["compare", "digits-noise", "--methods", "focal,focal"], "a method is named twice"),
-    "unknown flag": (["train", "digits-noise", "--trainig.epochs", "3"], "--training.epochs"),
+    "unknown flag": (["train", "digits-noise", "--trainig.epochs", "3"], "did you mean --training.epochs?"),
     "unknown network": (["train", "digits-noise", "--network", "mpl"], "unknown network 'mpl': did you mean 'mlp'?"),
     "unknown data set": (["train", "digits-noise", "--data.dataset", "digit"], "did you mean 'digits'?"),
     "unknown knob": (["train", "digits-noise", "--method", "focal", "--knob", "focal.gama=1"], "did you mean 'gamma'?"),
@@ -231,7 +232,7 @@ MISTAKES = {
     "knob that is no value": (["train", "digits-noise", "--knob", "focal.gamma=[1"], "takes a value like 2.0"),
     "knob without a method": (["train", "digits-noise", "--knob", "gamma=1"], "METHOD.NAME=VALUE"),
     "wrong value": (["train", "digits-noise", "--data.noise", "unifrom"], "uniform_other"),
-    "not a number": (["train", "digits-noise", "--training.epochs", "many"], "--training.epochs"),
+    "not a number": (["train", "digits-noise", "--training.epochs", "many"], "takes a whole number, not 'many'"),
     "noise rate": (["train", "digits-noise", "--data.noise-rate", "1.5"], "from 0 to 1, but is 1.5"),
     "no validation set": (["train", "digits-noise", "--data.val-size", "0"], "val_size must be at least 1"),
     "too much data": (["train", "digits-noise", "--data.train-size", "5000"], "do not fit into 1250"),
@@ -269,7 +270,7 @@ MISTAKES = {
     "nothing to resume": (["train", "digits-noise", "--out", "nowhere", "--resume"], "holds no run to resume"),
     "unwritable folder": (["train", "digits-noise", "--out", os.devnull + "/run"], "cannot make the output folder"),
     "unknown preset": (["search", "digits-noise", "--preset", "papr"], "did you mean 'paper'?"),
-    "unknown agent": (["search", "digits-noise", "--agent", "cma"], "cmaes"),
+    "unknown agent": (["search", "digits-noise", "--agent", "cma"], "invalid choice 'cma' for argument '--agent'"),
     "list takes nothing": (["list", "recipes"], "list takes no arguments"),
 }
 
@@ -280,7 +281,9 @@ def test_mistakes_get_one_sentence_and_2_and_leave_nothing(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     code, message = run_here(monkeypatch, capsys, words)
     assert code == 2
-    assert sentence in " ".join(message.replace("│", " ").split())
+    assert sentence in message
+    assert message.startswith("autoweight: ")
+    assert message.count("\n") == 1
     assert "Traceback" not in message
     assert list(tmp_path.iterdir()) == []
 
@@ -311,3 +314,15 @@ def test_a_misspelt_key_and_a_configuration_of_another_command(tmp_path, monkeyp
     path.write_text(path.read_text().replace("noise_rate", "noise_rat"))
     code, message = run_here(monkeypatch, capsys, ["train", "--config", path])
     assert (code, "did you mean 'noise_rate'?" in message) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        "╭─ Value error ─╮\n│ Error parsing --seed: could not convert string to float: 'x' │\n│ ─── │\n│ help │\n╰───╯",
+        " Value error \n ----- \n  Error parsing --seed: could not convert \n  string to float: 'x'\n  -----\n  help\n",
+    ],
+)
+def test_boxes_become_one_sentence_with_and_without_frames(box):
+    assert one_sentence(box) == "--seed takes a number, not 'x'."
+    assert one_sentence("another\nform") == "another form"

@@ -1,7 +1,9 @@
 """The command line: what the user typed, turned into a configuration and handed to what does the work."""
 
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from dataclasses import dataclass, replace
+from io import StringIO
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +14,7 @@ from autoweight import commands, listing
 from autoweight.config import AgentName, Command, DataConfig, Knob, RunConfig, SearchConfig, TrainingConfig
 from autoweight.config_files import load_config
 from autoweight.errors import UserError, require, unknown
+from autoweight.flag_errors import one_sentence
 from autoweight.methods import check_knobs, knobs_of
 from autoweight.recipes import RECIPES, get_recipe
 from autoweight.search.presets import PRESETS, PresetName
@@ -216,7 +219,14 @@ def _parse(kind: type[Arguments], base: RunConfig, words: list[str], **own: Any)
     if issubclass(kind, Trained) and base.strategy is not None:
         values["strategy"] = Path(base.strategy)
     prog = f"autoweight {base.command}" + (" RECIPE" if base.command != "demo" else "")
-    return tyro.cli(kind, args=words, default=kind(**values), prog=prog)
+    said = StringIO()
+    try:
+        with redirect_stderr(said):
+            return tyro.cli(kind, args=words, default=kind(**values), prog=prog)
+    except SystemExit as stop:
+        if stop.code:
+            raise UserError(one_sentence(said.getvalue())) from None
+        raise
 
 
 def _configured(base: RunConfig, typed: Trained | SearchArguments, **changes: Any) -> RunConfig:
