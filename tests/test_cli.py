@@ -138,10 +138,11 @@ def test_a_killed_training_goes_on_and_another_configuration_is_refused(tmp_path
     assert "uniform" in autoweight(*words, "--out", "killed", "--resume", cwd=tmp_path).stdout
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path):
+def test_a_running_run_is_left_alone_and_ctrl_c_says_how_to_go_on(tmp_path):
     words = ["search", "digits-noise", *SHORT_SEARCH, "--search.num-episodes", 500, "--out", "run"]
     process = subprocess.Popen(command(*words), cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     wait_for(tmp_path / "run" / "checkpoint" / "search.previous", process)
+    assert "in use by another run" in autoweight("search", "--out", "run", "--resume", cwd=tmp_path, status=2).stderr
     process.send_signal(signal.SIGINT)
     message = process.communicate(timeout=60)[1]
     assert process.returncode == 130

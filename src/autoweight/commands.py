@@ -106,7 +106,8 @@ def _run_folder(config: RunConfig, out: Path | None, resume: bool) -> Iterator[R
     """The folder to work in; an interruption says how to go on."""
     folder = RunFolder.open(out, config, resume)
     try:
-        yield folder
+        with folder.locked():
+            yield folder
     except KeyboardInterrupt:
         again = f"autoweight {config.command} --out {quote(str(folder.path))} --resume"
         raise KeyboardInterrupt(f"What is done is saved; go on with: {again}") from None

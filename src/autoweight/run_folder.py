@@ -1,8 +1,11 @@
 """A run's folder: its configuration, its metrics as they come, its result at the end."""
 
 import json
+import os
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,11 @@ from autoweight.checkpoint import CheckpointFile
 from autoweight.config import RunConfig
 from autoweight.config_files import dump_config, first_difference, load_config
 from autoweight.errors import UserError, require
+
+try:
+    import fcntl
+except ImportError:  # not every system has such locks
+    fcntl = None  # type: ignore[assignment]
 
 _KEYS = ("event", "method", "seed", "stage", "episode")  # what tells one metrics line from another
 
@@ -35,6 +43,19 @@ class RunFolder:
             raise UserError(f"cannot make the output folder {path}: {error.strerror}.") from error
         write_bytes(path / "config.yaml", dump_config(config).encode())
         return cls(path)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes out, where the system can: two runs in one folder would both write all lines."""
+        if fcntl is None:
+            yield
+            return
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            _lock(handle, self.path)
+            yield
+        finally:
+            os.close(handle)
 
     def checkpoint(self, name: str) -> CheckpointFile:
         """A checkpoint of this run."""
@@ -80,6 +101,15 @@ class RunFolder:
             return [json.loads(line) for line in whole.splitlines()]
         except ValueError as error:
             raise UserError(f"{self._metrics} is damaged: remove the lines that are not JSON, or run anew.") from error
+
+
+def _lock(handle: int, path: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise UserError(f"{path} is in use by another run: wait for it, or choose another --out.") from error
+    except OSError:
+        pass  # a file system without locks
 
 
 def _fresh_path(config: RunConfig) -> Path:
