@@ -125,14 +125,19 @@ def test_the_shortest_training_can_be_captured(stand_in):
     assert CapturedSteps([slot], CONFIG, total_steps=1).run(0, 1).first_bad_steps.tolist() == [-1]
 
 
-def test_what_a_step_takes_from_outside_compiles_whole_and_once(stand_in):
+def compiled_whole(work):
+    """The work traced in one piece, without generating code, and a list that grows with every tracing."""
     compilations = []
 
     def backend(graph, inputs):
         compilations.append(graph)
         return graph.forward
 
-    whole = torch.compile(CapturedSteps._from_outside, backend=backend, fullgraph=True)
+    return torch.compile(work, backend=backend, fullgraph=True), compilations
+
+
+def test_what_a_step_takes_from_outside_compiles_whole_and_once(stand_in):
+    whole, compilations = compiled_whole(CapturedSteps._from_outside)
     for seed in (1, 2):
         loader = Loader(images(48), 16, seed=seed, augmentation="crop_flip")
         steps = CapturedSteps([Slot(cnn(), loader, None, CONFIG)], CONFIG, total_steps=18)
@@ -161,13 +166,7 @@ def test_weights_are_compiled_in_captured_steps_alone(stand_in, monkeypatch):
 
 
 def test_weights_of_all_workers_compile_whole_and_once():
-    compilations = []
-
-    def backend(graph, inputs):
-        compilations.append(graph)
-        return graph.forward
-
-    whole = torch.compile(ParamsWeigher.weigh, backend=backend, fullgraph=True)
+    whole, compilations = compiled_whole(ParamsWeigher.weigh)
     all_features = problem(mlp, features=("loss", "entropy", "density", "label"), normalise=True)
     logits, labels = torch.randn(6, 3), torch.arange(6) % 3
     losses = nn.functional.cross_entropy(logits, labels, reduction="none")

@@ -249,15 +249,9 @@ MISTAKES = {
     "drop before the start": (["train", "digits-noise", "--training.drop-stages", "-1"], "counted from 0"),
     "no step": (["search", "digits-noise", "--search.sigma", "0"], "search.sigma must be above 0"),
     "no reward": (["search", "digits-noise", "--search.reward-gain", "0"], "reward_gain must be above 0"),
-    "no critic": (
-        ["search", "digits-noise", "--search.actor-critic.num-critics", "0"],
-        "must be at least 1",
-    ),
+    "no critic": (["search", "digits-noise", "--search.actor-critic.num-critics", "0"], "must be at least 1"),
     "no layer": (["search", "digits-noise", "--search.actor-critic.hidden", "0"], "names an empty layer"),
-    "discount": (
-        ["search", "digits-noise", "--search.actor-critic.discount", "nan"],
-        "must be a finite number",
-    ),
+    "discount": (["search", "digits-noise", "--search.actor-critic.discount", "nan"], "must be a finite number"),
     "no such device": (["train", "digits-noise", "--device", "cuda:99"], "there is no device 'cuda:99'"),
     "device without values": (["train", "digits-noise", "--device", "meta"], "there is no device 'meta'"),
     "nonsense device": (["train", "digits-noise", "--device", "gpu"], "there is no device 'gpu'"),

@@ -30,8 +30,8 @@ class _Strict:
     """Refuses names that are no choice and NaN, and makes pydantic, where it reads a file, refuse unknown keys."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
-    path: ClassVar[str] = ""
-    """What leads to the part in a file and on the command line."""
+    prefix: ClassVar[str] = ""
+    """What stands before a field's name in messages."""
 
     def __post_init__(self) -> None:
         for one in fields(self):  # type: ignore[arg-type]
@@ -39,24 +39,24 @@ class _Strict:
             if get_origin(one.type) is Literal and value not in get_args(one.type):
                 raise unknown(one.name.replace("_", " "), str(value), get_args(one.type))
             if isinstance(value, float):
-                require(isfinite(value), f"{self.path}{one.name} must be a finite number, but is {value}.")
+                require(isfinite(value), f"{self.prefix}{one.name} must be a finite number, but is {value}.")
 
     def _require_at_least(self, least: int, *names: str) -> None:
         for name in names:
             value = getattr(self, name)
-            require(value >= least, f"{self.path}{name} must be at least {least}, but is {value}.")
+            require(value >= least, f"{self.prefix}{name} must be at least {least}, but is {value}.")
 
     def _require_above_0(self, *names: str) -> None:
         for name in names:
             value = getattr(self, name)
-            require(value > 0, f"{self.path}{name} must be above 0, but is {value}.")
+            require(value > 0, f"{self.prefix}{name} must be above 0, but is {value}.")
 
 
 @dataclass(frozen=True)
 class DataConfig(_Strict):
     """Which data, how they are split, and what bias is put into the training part."""
 
-    path: ClassVar[str] = "data."
+    prefix: ClassVar[str] = "data."
 
     dataset: str = "digits"
     """Name of the data set."""
@@ -91,7 +91,7 @@ class DataConfig(_Strict):
 class TrainingConfig(_Strict):
     """How one network is trained; the defaults are the paper's, but for epochs and batch."""
 
-    path: ClassVar[str] = "training."
+    prefix: ClassVar[str] = "training."
 
     epochs: int = 60
     """Passes over the training set."""
@@ -128,7 +128,7 @@ class TrainingConfig(_Strict):
 class ActorCriticConfig(_Strict):
     """The actor-critic agent."""
 
-    path: ClassVar[str] = "search.actor_critic."
+    prefix: ClassVar[str] = "search.actor_critic."
 
     hidden: tuple[int, ...] = (64, 64, 64)
     """Sizes of the hidden layers of actor and critic; three make four layers."""
@@ -196,7 +196,7 @@ class ActorCriticConfig(_Strict):
 class SearchConfig(_Strict):
     """How a strategy is searched; the defaults are what measured best (docs/search.md)."""
 
-    path: ClassVar[str] = "search."
+    prefix: ClassVar[str] = "search."
 
     agent: AgentName = "cmaes"
     """actor-critic, cmaes (evolution of a smooth table), or constant (random search for one theta)."""
