@@ -137,21 +137,28 @@ def pairs(rate: float, network: str) -> None:
 
 def single(rate: float) -> None:
     """One ResNet-18 at batch 128: what compiling and weighting change."""
-    print("\none resnet18, batch 128     step ms   200 epochs of 50,000 images, s")
+    print("\none resnet18, batch 128        step ms, two networks   200 epochs of 50,000 images, s")
     data = images(50_000)
     for compiled in (False, True):
-        config = training(128, compile=compiled)
-        works = []
-        for weigher in (Uniform, Constant):
-            steps = CapturedSteps(make_slots("resnet18", 1, config, data, weigher), config, total_steps=10_000)
-            works.append(partial(steps.run, 0, 100))
-        plain, weighted = milliseconds_in_turns(works, steps=100, repeats=15)
-        for name, spent in (("uniform", plain), ("law-weighted", weighted)):
-            print(f"{name + (', compiled' if compiled else ''):26}{spent:9.3f}{spent * 78.0:12.0f}")
-        print(f"  weighting costs {100 * (weighted / plain - 1):+.2f} %")
-        del works, steps
-        torch.cuda.empty_cache()
+        weighting(data, compiled)
     print(f"  floor {step_operations('resnet18', 128) / rate * 1000:.3f} ms")
+
+
+def weighting(data: Samples, compiled: bool) -> None:
+    """A plain step against a weighted one. Two networks of each, since one that was built first is sometimes slow."""
+    config, epoch = training(128, compile=compiled), 390
+    works = []
+    for weigher in (Uniform, Constant) * 2:
+        steps = CapturedSteps(make_slots("resnet18", 1, config, data, weigher), config, total_steps=10_000)
+        works.append(partial(steps.run, 0, epoch))
+    times = milliseconds_in_turns(works, steps=epoch)
+    plain, weighted = times[0::2], times[1::2]
+    for name, spent in (("uniform", plain), ("law-weighted", weighted)):
+        name += ", compiled" * compiled
+        print(f"{name:26}{spent[0]:14.3f}{spent[1]:9.3f}{min(spent) * 78.0:12.0f}")
+    print(f"  weighting costs {100 * (sum(weighted) / sum(plain) - 1):+.2f} %")
+    del works, steps
+    torch.cuda.empty_cache()
 
 
 def exact() -> None:

@@ -182,11 +182,12 @@ def task_table(task: Task, rows: dict[Row, dict[int, tuple[float, float]]]) -> I
 def search_table(runs: dict[str, dict[str, Any]]) -> Iterator[str]:
     """What the searches cost."""
     yield "**Searches**\n"
-    yield "| strategy | proxy | trainings | GPU minutes |\n|---|---|---|---|"
+    yield "| strategy | seed | proxy | trainings | GPU minutes |\n|---|---|---|---|---|"
     for name, run in runs.items():
         if "search" in run:
-            search = run["search"]
-            yield f"| {name} | {proxy_of(run['config'])} | {search['episodes']} | {search['seconds'] / 60:.1f} |"
+            search, seeds = run["search"], ", ".join(map(str, run["seeds"]))
+            cost = f"{search['episodes']} | {search['seconds'] / 60:.1f}"
+            yield f"| {name} | {seeds} | {proxy_of(run['config'])} | {cost} |"
     yield ""
 
 
