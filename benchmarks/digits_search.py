@@ -47,15 +47,20 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
 }
 for recipe in ("longtail", "imbalance"):
     rare = get_recipe(f"digits-{recipe}").search
-    VARIANTS |= {
-        recipe: (f"digits-{recipe}", rare),
-        f"{recipe}, stages from the start": (f"digits-{recipe}", replace(rare, coarse_share=0)),
-        f"{recipe}, not normalised": (f"digits-{recipe}", replace(rare, normalise=False)),
-        f"{recipe}, not normalised, stages from the start": (
-            f"digits-{recipe}",
-            replace(rare, normalise=False, coarse_share=0),
-        ),
-    }
+    saturating = replace(rare, start_bias=0.0, sigma=SearchConfig().sigma)
+    for name, search in {
+        recipe: rare,
+        f"{recipe}, around a bias of 0": saturating,
+        f"{recipe}, around a bias of 0, stages from the start": replace(saturating, coarse_share=0),
+        f"{recipe}, not normalised": replace(saturating, normalise=False),
+        f"{recipe}, not normalised, stages from the start": replace(saturating, normalise=False, coarse_share=0),
+    }.items():
+        VARIANTS[name] = (f"digits-{recipe}", search)
+
+TRANSFERS = {
+    f"transfer to {network}, noise rate {noise_rate}": (network, noise_rate)
+    for network, noise_rate in (("mlp", 0.4), ("small_cnn", 0.4), ("mlp", 0.2), ("mlp", 0.6))
+}
 
 
 def accuracies(config: RunConfig, method: str, strategy: Path | None = None) -> list[float]:
@@ -115,9 +120,8 @@ def transfer(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         searching.find_strategy(config, RunFolder(Path(folder)), lambda progress: None)
         strategy = Path(folder) / RUN_FILE
-        for network, noise_rate in (("mlp", 0.4), ("small_cnn", 0.4), ("mlp", 0.2), ("mlp", 0.6)):
+        for name, (network, noise_rate) in TRANSFERS.items():
             moved = replace(config, network=network, data=replace(config.data, noise_rate=noise_rate))
-            name = f"transfer to {network}, noise rate {noise_rate}"
             write({"variant": name, "seed": seed, **evaluate(moved, strategy)})
 
 
@@ -143,8 +147,9 @@ def main() -> None:
     arguments = parser.parse_args()
     wanted = list(VARIANTS) if "all" in arguments.variants else arguments.variants
     for name in wanted:
+        lines = TRANSFERS if name == "transfer" else [name]
         for seed in range(arguments.seeds):
-            if any((line["variant"], line["seed"]) == (name, seed) for line in known()):
+            if {(line, seed) for line in lines} <= {(line["variant"], line["seed"]) for line in known()}:
                 continue
             transfer(seed) if name == "transfer" else run(name, seed)
     show()

@@ -206,7 +206,7 @@ def build() -> None:
     """Put the tables into both pages: the README shows what weighting is for, the other page everything."""
     runs = kept_runs()
     devices = sorted({run["environment"]["device"] for run in runs.values()})
-    minutes = "A training's minutes are its share of the GPU: side by side they are cheaper."
+    minutes = "Trainings side by side share their minutes."
     lines = [f"Last-epoch test accuracy; {', '.join(devices)}. {minutes}\n"]
     biased, clean = list(lines), []
     for task, rows in sorted(collect(runs).items()):

@@ -5,8 +5,8 @@ import pytest
 from autoweight.config import DataConfig, RunConfig, SearchConfig, TrainingConfig
 from autoweight.config_files import dump_config, first_difference, load_config
 from autoweight.errors import UserError
+from autoweight.presets import PRESETS
 from autoweight.recipes import RECIPES, get_recipe
-from autoweight.search.presets import PRESETS
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

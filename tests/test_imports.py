@@ -26,7 +26,8 @@ ALLOWED = {
     "training": BASE | DATA | {"strategy", "methods", "checkpoint"},
     "workers": BASE | DATA | {"strategy", "methods", "checkpoint", "training"},
     "search": BASE | DATA | {"strategy", "methods", "checkpoint", "training", "workers"},
-    "recipes": BASE,
+    "presets": {"config"},
+    "recipes": BASE | {"presets"},
     "report": BASE | {"strategy"},
 }
 

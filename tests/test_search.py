@@ -9,12 +9,12 @@ from torch.testing import assert_close
 import autoweight as aw
 from autoweight.checkpoint import CheckpointFile
 from autoweight.config import ActorCriticConfig, SearchConfig, TrainingConfig
+from autoweight.presets import PRESETS
 from autoweight.search.agent import Transition
 from autoweight.search.archive import Archive
 from autoweight.search.buffer import Buffer, TransitionBatch
 from autoweight.search.critic import Critics
 from autoweight.search.loop import Search
-from autoweight.search.presets import PRESETS
 from autoweight.search.reward import reward, reward_scale
 from autoweight.search.search import make_agent
 from autoweight.search.smooth import interpolate
@@ -328,6 +328,15 @@ def test_presets_run(preset, workers):
     strategy = tiny_search("actor-critic", preset=preset, choice_rounds=0, num_workers=workers, num_starts=workers)
     assert strategy.num_stages == 4
     assert strategy.normalised == (preset == "authors")
+
+
+def test_the_preset_for_rare_classes_searches_normalised_weights_around_a_low_bias():
+    strategy = tiny_search("cmaes", preset="rare")
+    assert strategy.normalised
+    assert strategy.features == ("loss", "entropy", "label")
+    tried = make_agent(aw.presets.rare(SearchConfig()), 20, seed=0)
+    tried.begin_episode(0.0)
+    assert tried.act(5, None)[:, -1].max() < -2
 
 
 def test_the_only_worker_of_a_preset_explores():

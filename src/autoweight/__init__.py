@@ -1,5 +1,6 @@
 """autoweight learns how much every training sample should count."""
 
+from autoweight import presets
 from autoweight.config import SearchConfig, TrainingConfig
 from autoweight.errors import RunError, UserError
 from autoweight.methods.class_balanced import ClassBalanced
@@ -31,6 +32,7 @@ __all__ = [
     "Weigher",
     "describe",
     "load",
+    "presets",
     "search",
     "weighted_mean",
 ]

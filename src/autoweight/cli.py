@@ -16,8 +16,8 @@ from autoweight.config_files import load_config
 from autoweight.errors import UserError, require, unknown
 from autoweight.flag_errors import one_sentence
 from autoweight.methods import check_knobs, knobs_of
+from autoweight.presets import PRESETS, PresetName
 from autoweight.recipes import RECIPES, get_recipe
-from autoweight.search.presets import PRESETS, PresetName
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class SearchArguments(Common):
     agent: AgentName | None = None
     """What searches; short for --search.agent."""
     preset: PresetName = "default"
-    """default measures best; paper follows the paper to the letter, authors its authors' code."""
+    """default is the recipe's own; rare is for rare classes, paper follows the paper, authors its authors' code."""
     network: str = "mlp"
     """Name of the network."""
     data: DataConfig = DataConfig()

@@ -240,8 +240,7 @@ class SearchConfig(_Strict):
     sigma: float = 0.4
     """cmaes: initial step, as a share of the box."""
     start_bias: float = 0.0
-    """cmaes: bias to begin around. With one far below 0, normalised weights are nearly exponential in theta . f and can
-    differ by orders of magnitude; around 0 they soon saturate."""
+    """cmaes: bias to begin around; far below 0 is for normalised weights (see the preset rare)."""
     coarse_share: float = 0.35
     """cmaes: share of the episodes that look for one theta for the whole training, from which stages then part."""
     actor_critic: ActorCriticConfig = ActorCriticConfig()

@@ -8,11 +8,12 @@ decay plain training does better too (docs/search.md).
 """
 
 from autoweight.config import DataConfig, RunConfig, SearchConfig, TrainingConfig
+from autoweight.presets import rare
 
 RECIPE = RunConfig(
     recipe="digits-longtail",
     data=DataConfig(imbalance="longtail", imbalance_factor=50.0),
     training=TrainingConfig(epochs=40, batch_size=32, learning_rate=0.05, weight_decay=1e-2),
-    search=SearchConfig(features=("loss", "entropy", "label"), normalise=True),
+    search=rare(SearchConfig()),
     methods=("uniform", "class_balanced", "focal"),
 )

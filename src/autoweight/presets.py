@@ -7,7 +7,7 @@ from typing import Literal
 
 from autoweight.config import ActorCriticConfig, SearchConfig
 
-PresetName = Literal["default", "paper", "authors"]
+PresetName = Literal["default", "rare", "paper", "authors"]
 
 _PAPER_AGENT = ActorCriticConfig(
     hidden=(256, 512, 256),
@@ -25,6 +25,15 @@ _PAPER_AGENT = ActorCriticConfig(
     update_epochs=8,
     update_batch_size=32,
 )
+
+
+def rare(search: SearchConfig) -> SearchConfig:
+    """For rare classes: weights of a mean of 1 that can differ by orders of magnitude, and heed the label.
+
+    Around a bias of 0 weights soon saturate; far below 0 they are nearly exponential in theta . f, and small steps of
+    CMA-ES change much. (Only that agent has a place to begin and steps.)
+    """
+    return replace(search, features=("loss", "entropy", "label"), normalise=True, start_bias=-4.0, sigma=0.1)
 
 
 def paper(search: SearchConfig) -> SearchConfig:
@@ -61,6 +70,7 @@ def authors(search: SearchConfig) -> SearchConfig:
 
 PRESETS: dict[str, Callable[[SearchConfig], SearchConfig]] = {
     "default": lambda search: search,
+    "rare": rare,
     "paper": paper,
     "authors": authors,
 }
