@@ -419,6 +419,16 @@ def test_unreadable_images_are_named(monkeypatch, tmp_path):
         image_folder(tmp_path)
 
 
+def test_torchvision_built_for_another_torch(tmp_path, monkeypatch):
+    images(tmp_path, cat=1, ant=1)
+    (tmp_path / "torchvision.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
+    monkeypatch.delitem(sys.modules, "torchvision")
+    monkeypatch.delitem(sys.modules, "torchvision.datasets")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match=r"^images are decoded by torchvision, which does not fit torch 2\."):
+        image_folder(tmp_path)
+
+
 def test_wrong_image_folders(tmp_path):
     with pytest.raises(UserError, match=r"^images are read from a folder: pass --data-dir DIR with DIR/train/CLASS/"):
         image_folder(None)

@@ -61,8 +61,13 @@ def _torchvision() -> Any:
         import_module("torchvision.datasets.folder")
         import_module("torchvision.transforms.functional")
         return import_module("torchvision")
-    except (ImportError, RuntimeError) as error:  # RuntimeError: a torchvision of another torch
-        raise UserError("images are decoded by torchvision, which is missing: pip install torchvision.") from error
+    except ModuleNotFoundError as error:
+        raise UserError(
+            "images are decoded by torchvision, which is missing: pip install 'autoweight[images]'."
+        ) from error
+    except (ImportError, RuntimeError) as error:
+        message = f"images are decoded by torchvision, which does not fit torch {torch.__version__}: install its build."
+        raise UserError(message) from error
 
 
 def _decode_all(torchvision: Any, files: dict[str, list[Path]]) -> Samples:
