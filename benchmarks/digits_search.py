@@ -29,7 +29,7 @@ RESULTS = Path(__file__).parents[1] / "results" / "digits_search.jsonl"
 TEST_SEEDS = 5
 NOISE = SearchConfig(agent="actor-critic")
 HALF = SearchConfig(proxy_epochs=30, num_episodes=26, choice_rounds=4)
-LAST_GUESS = SearchConfig(num_episodes=15, choice_rounds=0)
+LAST_GUESS = {"num_episodes": 15, "choice_rounds": 0}
 SAMPLED = replace(NOISE, actor_critic=replace(NOISE.actor_critic, update="sampled"))
 
 VARIANTS: dict[str, tuple[str, SearchConfig]] = {
@@ -40,7 +40,7 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "actor-critic without 3SM": ("digits-noise", replace(NOISE, stagewise=False)),
     "actor-critic without FDU": ("digits-noise", SAMPLED),
     "cmaes, stages from the start": ("digits-noise", SearchConfig(coarse_share=0)),
-    "cmaes, last guess": ("digits-noise", LAST_GUESS),
+    "cmaes, last guess": ("digits-noise", SearchConfig(**LAST_GUESS)),
     "cmaes, half the epochs, twice the episodes": ("digits-noise", HALF),
     "cmaes, half the epochs, twice the episodes, head start": ("digits-noise", replace(HALF, head_start=2)),
     "cmaes without DNR": ("digits-noise", SearchConfig(reward="plain")),
@@ -52,7 +52,7 @@ for recipe in ("longtail", "imbalance"):
     saturating = replace(rare, start_bias=0.0, sigma=SearchConfig().sigma)
     for name, search in {
         recipe: rare,
-        f"{recipe}, last guess": replace(rare, num_episodes=15, choice_rounds=0),
+        f"{recipe}, last guess": replace(rare, **LAST_GUESS),
         f"{recipe}, around a bias of 0": saturating,
         f"{recipe}, around a bias of 0, stages from the start": replace(saturating, coarse_share=0),
         f"{recipe}, not normalised": replace(saturating, normalise=False),
