@@ -65,8 +65,11 @@ def add(run: Path, name: str, strategy: str = "") -> None:
     if config["strategy"]:
         config["strategy"] = strategy or sys.exit("name the kept strategy that law was trained with")
     result = json.loads((run / "result.json").read_text()) | {"config": config}
+    metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     if "search" in result:
-        result["search"]["guesses"] = guesses(run / "metrics.jsonl")
+        result["search"]["guesses"] = guesses(metrics)
+    for method, values in result["methods"].items():
+        values["val_accuracy"] = [curve(metrics, method, seed) for seed in result["seeds"]]
     collect(kept_runs() | {name: result})
     RUNS.mkdir(parents=True, exist_ok=True)
     (RUNS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
@@ -75,11 +78,16 @@ def add(run: Path, name: str, strategy: str = "") -> None:
         shutil.copyfile(run / result["search"]["strategy"], STRATEGIES / f"{name}.safetensors")
 
 
-def guesses(metrics: Path) -> list[float]:
+def guesses(metrics: list[dict[str, Any]]) -> list[float]:
     """How far the agent's guess was ahead of the reference at the end of every episode, choices at the end included."""
-    lines = [json.loads(line) for line in metrics.read_text().splitlines()]
-    episodes = {line["episode"]: line["greedy_gain"] for line in lines if line["event"] == "search"}
+    episodes = {line["episode"]: line["greedy_gain"] for line in metrics if line["event"] == "search"}
     return [round(gain, 4) for gain in episodes.values()]
+
+
+def curve(metrics: list[dict[str, Any]], method: str, seed: int) -> list[float]:
+    """Accuracy on the validation images at the end of every stage; a training on all images has seen them too."""
+    own = [line for line in metrics if line["event"] == "stage" and (line["method"], line["seed"]) == (method, seed)]
+    return [round(line["val_accuracy"], 4) for line in own]
 
 
 def kept_runs() -> dict[str, dict[str, Any]]:

@@ -39,11 +39,19 @@ def test_a_kept_run_has_its_configuration_and_no_path_of_the_machine(results, tm
     run = tmp_path / "run"
     run.mkdir()
     (run / "config.yaml").write_text(yaml.safe_dump(config_of(strategy="/somewhere/strategy.safetensors")))
-    (run / "result.json").write_text(json.dumps({"seeds": [0], "methods": {}}))
+    law = {"test_accuracy": [0.85], "train_seconds": [60.0]}
+    (run / "result.json").write_text(json.dumps({"seeds": [0], "methods": {"law": law}}))
+    stages = [
+        {"event": "stage", "method": method, "seed": 0, "stage": stage, "val_accuracy": 0.1 * stage}
+        for stage in range(3)
+        for method in ("law", "uniform")
+    ]
+    (run / "metrics.jsonl").write_text("\n".join(map(json.dumps, [*stages, {"event": "trained"}])))
     results.add(run, "kept", "found")
     text = (tmp_path / "runs" / "kept.json").read_text()
     assert "somewhere" not in text
     assert json.loads(text)["config"]["strategy"] == "found"
+    assert json.loads(text)["methods"]["law"]["val_accuracy"] == [[0.0, 0.1, 0.2]]
     with pytest.raises(SystemExit):
         results.add(run, "kept")
 
