@@ -2,8 +2,8 @@
 
     autoweight compare cifar100-noise-wide --data-dir DIR --device cuda --strategy FILE
 
-Cost      on one NVIDIA H200, reckoned from the measured step: each training 9 minutes. The strategy is cifar10-noise's.
-Expect    not measured yet; the paper has 53.1 % without weighting and 68.2 with LAW.
+Cost      on one NVIDIA H200: each training 8.6 minutes. The strategy is cifar100-noise's.
+Expect    law 68.7 %; the paper has 68.2, and 53.1 without weighting.
 """
 
 from dataclasses import replace

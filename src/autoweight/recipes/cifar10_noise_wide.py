@@ -2,8 +2,8 @@
 
     autoweight compare cifar10-noise-wide --data-dir DIR --device cuda --strategy FILE
 
-Cost      on one NVIDIA H200, reckoned from the measured step: each training 9 minutes. The strategy is cifar10-noise's.
-Expect    not measured yet; the paper has 76.8 % without weighting and 89.7 with LAW.
+Cost      on one NVIDIA H200: each training 8.6 minutes. The strategy is cifar10-noise's.
+Expect    law 88.3 %; the paper has 89.7, and 76.8 without weighting.
 """
 
 from dataclasses import replace
