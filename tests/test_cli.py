@@ -263,7 +263,13 @@ MISTAKES = {
     "strategy without law": (["train", "digits-noise", "--strategy", "x"], "--strategy is for law"),
     "nothing to resume, no recipe": (["search", "--out", "nowhere", "--resume"], "holds no run to resume"),
     "nothing to resume": (["train", "digits-noise", "--out", "nowhere", "--resume"], "holds no run to resume"),
-    "unwritable folder": (["train", "digits-noise", "--out", os.devnull + "/run"], "cannot make the output folder"),
+    "unwritable folder": (["train", "digits-noise", "--out", os.devnull + "/run"], "cannot use the output folder"),
+    "impossible folder": (["train", "digits-noise", "--out", "x" * 300], "cannot use the output folder"),
+    "a home without data": (["train", "cifar10-noise", "--data-dir=~/no/data"], f"in {Path.home()}/no/data"),
+    "batches too small for the network": (
+        ["train", "digits-noise", "--network", "small_resnet", "--training.batch-size", "1"],
+        "the network cannot take torch.float32 inputs of shape (1, 8, 8), 1 at a time",
+    ),
     "unknown preset": (["search", "digits-noise", "--preset", "papr"], "did you mean 'paper'?"),
     "unknown agent": (["search", "digits-noise", "--agent", "cma"], "invalid choice 'cma' for argument '--agent'"),
     "list takes nothing": (["list", "recipes"], "list takes no arguments"),
@@ -281,6 +287,16 @@ def test_mistakes_get_one_sentence_and_2_and_leave_nothing(tmp_path, monkeypatch
     assert message.count("\n") == 1
     assert "Traceback" not in message
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_gpu_gets_one_sentence(monkeypatch, capsys):
+    def run(words):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+
+    monkeypatch.setattr("autoweight.cli.run", run)
+    code, message = run_here(monkeypatch, capsys, ["demo"])
+    assert code == 1
+    assert message.startswith("autoweight: the GPU's memory is full: lower search.num_workers")
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path, monkeypatch, capsys):

@@ -282,6 +282,15 @@ class KilledError(Exception):
     pass
 
 
+def test_a_checkpoint_of_another_search_is_refused(tmp_path):
+    checkpoint = CheckpointFile(tmp_path / "search")
+    tiny_search("cmaes", checkpoint)
+    with pytest.raises(aw.UserError, match="of another search"):
+        tiny_search("cmaes", checkpoint, features=("loss",))
+    with pytest.raises(aw.UserError, match="of another search"):
+        tiny_search("constant", checkpoint)
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize(("episode", "stage"), [(0, 1), (1, 3), (2, 0), (3, 2)])
 def test_a_killed_search_goes_on_to_the_same_strategy(tmp_path, agent, episode, stage):

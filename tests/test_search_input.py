@@ -1,5 +1,7 @@
 """What aw.search takes from users, and what it says of their mistakes."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -31,13 +33,24 @@ def small_search(make_model=lambda: nn.Linear(2, 3), train=None, agent="cmaes", 
     return aw.search(make_model, train or make_blobs(48), make_blobs(30, seed=9), config, training=training, **options)
 
 
+class Picky(nn.Linear):
+    def __init__(self):
+        super().__init__(2, 3)
+
+    def forward(self, inputs):
+        raise AssertionError
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: small_search(lambda: None), "must return an nn.Module, but returned NoneType"),
-        (lambda: small_search(lambda: nn.Linear(2, 2)), r"for 3 classes, but for two samples gives \(2, 2\)"),
+        (lambda: small_search(lambda: nn.Linear(2, 2)), r"for 3 classes, but for 2 samples gives \(2, 2\)"),
         (lambda: small_search(lambda: nn.Linear(5, 3)), "cannot take torch.float32 inputs of shape"),
         (lambda: small_search(lambda: nn.LSTM(2, 3)), "gives tuple"),
+        (lambda: small_search(partial({0: nn.Linear(2, 3)}.get, 0)), "a fresh network at every call"),
+        (lambda: small_search(lambda: nn.LazyLinear(3)), "lazy layers"),
+        (lambda: small_search(Picky), "of shape \\(2,\\), 2 at a time: AssertionError"),
         (lambda: small_search(agent="cmase"), "unknown agent 'cmase': did you mean 'cmaes'"),
         (lambda: small_search(augmentation="flip"), "unknown augmentation 'flip'"),
         (lambda: small_search(augmentation="crop_flip"), "only images can be augmented"),

@@ -111,6 +111,15 @@ def test_a_strategy_moves_to_any_number_of_classes_and_batch_size(classes):
     assert weights.std() > 0.1
 
 
+def test_a_live_strategy_stays_live_for_other_class_counts(batch):
+    live = aw.Strategy(TABLE, actor=make_actor()).live().with_class_counts(torch.tensor([5, 5, 5]))
+    live.weigh(*batch, progress=0.0)
+    live.observe_accuracy(0.5)
+    assert live.state_dict()
+    with pytest.raises(aw.UserError, match="progress as a number"):
+        live.weigh(*batch, progress=torch.tensor(0.5))
+
+
 def test_live_needs_an_actor():
     with pytest.raises(aw.UserError, match="no actor"):
         aw.Strategy(TABLE).live()
@@ -156,6 +165,20 @@ def test_pickle_is_never_loaded(tmp_path, write):
         write(file)
     with pytest.raises(aw.UserError, match="pickle"):
         aw.load(path)
+
+
+def test_a_header_of_any_length_is_no_pickle(tmp_path):
+    path, starts = tmp_path / "strategy.safetensors", set()
+    for length in range(300):
+        aw.Strategy(TABLE, info={"recipe": "x" * length}).save(path)
+        starts.add(path.read_bytes()[0])
+        assert aw.load(path).info["recipe"] == "x" * length
+    assert 0x80 in starts  # as a pickle begins
+
+
+def test_a_file_that_cannot_be_reached_gets_its_sentence():
+    with pytest.raises(aw.UserError, match=r"cannot read the strategy file x+: File name too long"):
+        aw.load("x" * 300)
 
 
 def test_other_safetensors_and_versions_are_refused(tmp_path):

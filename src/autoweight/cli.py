@@ -5,6 +5,7 @@ from contextlib import redirect_stderr
 from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import zip_longest
+from os.path import expanduser
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -107,7 +108,7 @@ def run(words: list[str]) -> None:
     elif words[0] not in COMMANDS:
         raise unknown("command", words[0], COMMANDS)
     else:
-        COMMANDS[words[0]](words[1:])
+        COMMANDS[words[0]]([_with_home(word) for word in words[1:]])
 
 
 def _train(words: list[str]) -> None:
@@ -201,6 +202,12 @@ def _base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[st
     return replace(get_recipe(next(iter(RECIPES))), command=command), words
 
 
+def _with_home(word: str) -> str:
+    """--flag=~/file with the home folder's name; shells do that only for words that begin with a tilde."""
+    flag, equals, value = word.partition("=")
+    return flag + equals + expanduser(value) if flag.startswith("--") and value.startswith("~") else word
+
+
 def _value_of(flag: str, words: list[str]) -> str | None:
     """The word behind a flag, or behind its equals sign."""
     for word, following in zip_longest(words, words[1:]):
@@ -233,7 +240,8 @@ def _configured(base: RunConfig, typed: Trained | SearchArguments, **changes: An
     shared = {name: getattr(typed, name) for name in ("seed", "device", "network", "data", "training")}
     folder = typed.data_dir or typed.data.folder
     if folder:
-        shared["data"] = replace(typed.data, folder=str(Path(folder).absolute()))  # so that it resumes from anywhere
+        absolute = Path(folder).expanduser().absolute()  # so that it resumes from anywhere
+        shared["data"] = replace(typed.data, folder=str(absolute))
     return replace(base, **shared, **changes)
 
 

@@ -16,7 +16,8 @@ from autoweight.models import make_network
 from autoweight.run_folder import RunFolder
 from autoweight.strategy import Weigher
 from autoweight.strategy.stages import stage_starts
-from autoweight.training.device import check_device
+from autoweight.training.check import check_network
+from autoweight.training.device import check_device, isolated
 from autoweight.training.evaluate import accuracy
 from autoweight.training.loop import StageReport, Training, train
 
@@ -36,7 +37,8 @@ def check(config: RunConfig) -> None:
     check_device(config.device)
     splits = _load(config, config.seed)
     check_training_data(splits.train, splits.val, config.training.batch_size)
-    make_network(config.network, tuple(splits.train.inputs.shape[1:]), splits.train.num_classes)
+    make_model = partial(make_network, config.network, tuple(splits.train.inputs.shape[1:]), splits.train.num_classes)
+    check_network(make_model, splits.train, config.training.batch_size, config.device)
     check_stages(config.training, len(splits.train))
     for method, knobs in config.knobs.items():
         check_knobs(method, knobs)
@@ -82,7 +84,7 @@ def make_result(config: RunConfig, methods: dict[str, Any], **more: Any) -> dict
         "recovered": recovered_fractions(methods),
         **more,
         "environment": {
-            "device": torch.cuda.get_device_name() if config.device.startswith("cuda") else "cpu",
+            "device": torch.cuda.get_device_name(config.device) if config.device.startswith("cuda") else "cpu",
             "torch": torch.__version__,
             "python": platform.python_version(),
             "autoweight": autoweight.__version__,
@@ -104,7 +106,7 @@ def _train(
 ) -> list[dict[str, float]]:
     """Train the jobs side by side and test each."""
     parts = {job.seed: Splits(*(part.to(config.device) for part in _load(config, job.seed))) for job in jobs}
-    with torch.random.fork_rng():
+    with isolated(config.device):
         trainings = [_training(config, job, parts[job.seed], report) for job in jobs]
         checkpoint = folder.checkpoint(_checkpoint_name(jobs))
         seconds = train(trainings, config.training, checkpoint)

@@ -14,6 +14,8 @@ def main() -> None:
     """Run the command line; 2 is the user's mistake, 1 a failed run, 130 an interruption."""
     if not all(find_spec(name) for name in _EXTRAS):
         sys.exit("autoweight: the command line needs more packages: pip install 'autoweight[cli]'")
+    import torch
+
     from autoweight.cli import run
 
     warnings.showwarning = lambda message, *rest, **more: print(f"autoweight: {message}", file=sys.stderr)
@@ -24,6 +26,10 @@ def main() -> None:
         sys.exit(2)
     except RunError as error:
         print(f"autoweight: {error}", file=sys.stderr)
+        sys.exit(1)
+    except torch.OutOfMemoryError:
+        about = "search.num_workers, training.batch_size or --side-by-side"
+        print(f"autoweight: the GPU's memory is full: lower {about}.", file=sys.stderr)
         sys.exit(1)
     except BrokenPipeError:  # somebody reads only the first lines, such as head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -36,11 +36,11 @@ class RunFolder:
         """A fresh folder with the configuration in it, or, to resume, the one of an interrupted run of the same."""
         require(path is not None or not resume, "--resume needs --out FOLDER, the folder of the run to go on with.")
         path = path or _fresh_path(config)
-        _check_usable(path, config, resume)
         try:
+            _check_usable(path, config, resume)
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UserError(f"cannot make the output folder {path}: {error.strerror}.") from error
+            raise UserError(f"cannot use the output folder {path}: {error.strerror}.") from error
         write_bytes(path / "config.yaml", dump_config(config).encode())
         return cls(path)
 

@@ -16,6 +16,7 @@ from autoweight.run_folder import RunFolder
 from autoweight.search import Progress, check_search, make_agent, search
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
+from autoweight.training.check import check_network
 from autoweight.training.device import check_device
 
 _DATA_SEED = 10_000  # searches see other splits and noise than the seeds that methods are compared on
@@ -31,7 +32,7 @@ def check(config: RunConfig) -> None:
     check_device(config.device)
     splits = search_splits(config)
     check_training_data(splits.train, splits.val, config.training.batch_size)
-    _make_proxy(config, splits)
+    check_network(partial(_make_proxy, config, splits), splits.train, config.training.batch_size, config.device)
     training = proxy_training(config)
     check_stages(training, len(splits.train))
     check_search(config.search, training)

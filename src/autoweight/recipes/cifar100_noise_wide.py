@@ -2,7 +2,7 @@
 
     autoweight compare cifar100-noise-wide --data-dir DIR --device cuda --strategy FILE
 
-Cost      on one NVIDIA H200: each training 8.6 minutes. The strategy is cifar100-noise's.
+Cost      on one NVIDIA H200: a training with law 8.6 minutes, with cifar100-noise's strategy; the others have not run.
 Expect    law 68.7 %; the paper has 68.2, and 53.1 without weighting.
 """
 

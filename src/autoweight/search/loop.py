@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from torch import Tensor
 from autoweight.checkpoint import CheckpointFile
 from autoweight.config import SearchConfig
 from autoweight.data.loader import mix
-from autoweight.errors import RunError
+from autoweight.errors import RunError, require
 from autoweight.search.agent import Agent, Transition
 from autoweight.search.archive import Archive
 from autoweight.search.replay import Replay
@@ -162,6 +163,7 @@ class Search:
         if self.checkpoint is not None:
             self.checkpoint.save(
                 {
+                    "of": self._fingerprint(),
                     "agent": self.agent.state_dict(),
                     "archive": self.archive.state_dict(),
                     "choices": self.choices,
@@ -170,11 +172,18 @@ class Search:
                 }
             )
 
+    def _fingerprint(self) -> str:
+        """What a search depends on, but for the inputs' values and the network."""
+        problem = self.workers.problem
+        labels = [crc32(part.labels.cpu().numpy().tobytes()) for part in (problem.train, problem.val)]
+        return repr((self.config, problem.training, self.seed, labels))
+
     def _restore(self) -> None:
         state = self.checkpoint.load() if self.checkpoint is not None else None
         if state is None:
             self._save()  # so that there is something to go on from at any moment
         else:
+            require(state.get("of") == self._fingerprint(), "the checkpoint is of another search: use another file.")
             self.agent.load_state_dict(state["agent"])
             self.archive.load_state_dict(state["archive"])
             self.choices, self.seconds = list(state["choices"]), state["seconds"]

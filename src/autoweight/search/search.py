@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import nn
 
 from autoweight.checkpoint import CheckpointFile
@@ -20,7 +19,8 @@ from autoweight.search.random_constant import RandomConstant
 from autoweight.strategy import Strategy
 from autoweight.strategy.actor import BOUNDS, bounds_of
 from autoweight.strategy.features import check_features
-from autoweight.training.device import check_device
+from autoweight.training.check import check_network
+from autoweight.training.device import check_device, isolated
 from autoweight.workers import Problem, make_workers
 
 
@@ -48,12 +48,8 @@ def search(
     train, val = replace(train, num_classes=num_classes), replace(val, num_classes=num_classes)
     check_training_data(train, val, training.batch_size)
     check_device(device)
-    require(
-        not isinstance(make_model, nn.Module) and callable(make_model),
-        "make_model is a callable that returns a fresh network, such as lambda: Net(), not the network itself.",
-    )
     check_search(config, training)
-    _check_model(make_model, train, device)
+    check_network(make_model, train, training.batch_size, device)
     problem = Problem(
         make_model,
         train,
@@ -67,7 +63,7 @@ def search(
         config.head_start,
         config.augment_stages,
     )
-    with torch.random.fork_rng():
+    with isolated(device):
         workers = make_workers(problem, config.num_workers, config.num_starts)
         agent = make_agent(config, training.num_stages, seed)
         found = Search(workers, agent, config, seed, checkpoint, listen).run()
@@ -97,26 +93,6 @@ def _samples(part: str, data: DataLike) -> Samples:
         return as_samples(data)
     except UserError as error:
         raise UserError(f"the {part} data cannot be used: {error}") from error
-
-
-def _check_model(make_model: Callable[[], nn.Module], train: Samples, device: str) -> None:
-    """Raise `UserError` unless the network turns two samples into two rows of logits."""
-    with torch.random.fork_rng():
-        model = make_model()
-    require(isinstance(model, nn.Module), f"make_model must return an nn.Module, but returned {type(model).__name__}.")
-    inputs = train.inputs[:2].to(device)
-    try:
-        with torch.no_grad():
-            logits = model.to(device).eval()(inputs)
-    except RuntimeError as error:
-        about = f"{inputs.dtype} inputs of shape {tuple(inputs.shape[1:])}"
-        raise UserError(f"the network cannot take {about}: {str(error).splitlines()[0]}.") from error
-    shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-    require(
-        isinstance(shape, tuple) and len(shape) == 2 and shape[1] >= train.num_classes,
-        f"the network must return logits [batch, classes] for {train.num_classes} classes, but for two samples gives "
-        f"{shape}.",
-    )
 
 
 def check_search(config: SearchConfig, training: TrainingConfig) -> None:

@@ -25,19 +25,23 @@ def write(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> Non
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and header of a strategy file, or one sentence on why it is none; a run's folder is enough."""
-    if path.is_dir():
-        path /= RUN_FILE
-    if not path.is_file():
-        raise UserError(f"there is no strategy file {path}.")
-    with path.open("rb") as file:
-        start = file.read(2)
-    if start[:1] == b"\x80" or start == b"PK":
-        raise UserError(f"{path} is a pickle or a PyTorch checkpoint, not a strategy; pickles are never loaded.")
+    try:
+        if path.is_dir():
+            path /= RUN_FILE
+        start = path.read_bytes()[:2]
+    except FileNotFoundError as error:
+        raise UserError(f"there is no strategy file {path}.") from error
+    except OSError as error:
+        raise UserError(f"cannot read the strategy file {path}: {error.strerror}.") from error
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
-    except (SafetensorError, OSError) as error:
+    except SafetensorError as error:
+        # Only now, since a strategy's first bytes are the length of its header and may be these too.
+        if start[:1] == b"\x80" or start == b"PK":
+            message = f"{path} is a pickle or a PyTorch checkpoint, not a strategy; pickles are never loaded."
+            raise UserError(message) from error
         raise UserError(f"{path} is truncated or not a strategy file: copy or search it again.") from error
     if metadata.get("format") != FORMAT:
         raise UserError(f"{path} is a safetensors file, but not an autoweight strategy.")

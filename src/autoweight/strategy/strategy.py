@@ -86,7 +86,8 @@ class Strategy(Weigher):
 
     def with_class_counts(self, class_counts: Tensor) -> "Strategy":
         """The same strategy for a training set with these class counts, `[classes]`."""
-        return self._copy(class_counts=class_counts)
+        copy = self._copy(class_counts=class_counts)
+        return copy if self._live is None else copy.live()
 
     def live(self) -> "Strategy":
         """The same strategy, its parameters made by the actor from the running training's own state.
@@ -174,6 +175,7 @@ class Strategy(Weigher):
         if self.table.device != losses.device:
             self.table = self.table.to(losses.device)  # moved once, so that later steps copy nothing
         if isinstance(progress, Tensor):
+            require(self._live is None, "a live strategy takes progress as a number, not as a tensor.")
             return self.table.index_select(0, stage_of(progress, self.num_stages).view(1)).squeeze(0)
         stage = stage_at(progress, self.num_stages)
         if self._live is None:

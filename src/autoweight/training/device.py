@@ -1,5 +1,8 @@
 """Where tensors can live."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from autoweight.errors import UserError
@@ -11,3 +14,14 @@ def check_device(device: str) -> None:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"there is no device '{device}' here: use cpu, or cuda where PyTorch finds a GPU.") from error
+
+
+@contextmanager
+def isolated(device: str) -> Iterator[None]:
+    """Make the device the current one, on which streams and graphs are made; random numbers drawn leave no trace."""
+    if torch.device(device).type == "cuda":
+        with torch.cuda.device(device), torch.random.fork_rng([torch.cuda.current_device()]):
+            yield
+    else:
+        with torch.random.fork_rng([]):
+            yield

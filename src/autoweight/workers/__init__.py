@@ -6,6 +6,7 @@ from math import prod
 import torch
 from torch import nn
 
+from autoweight.training.device import isolated
 from autoweight.workers.base import Problem, StageOutcome, Workers
 from autoweight.workers.graphed import GraphedWorkers
 from autoweight.workers.sequential import SequentialWorkers
@@ -48,14 +49,14 @@ def make_workers(problem: Problem, num_workers: int, num_starts: int = 1) -> Wor
 
 def _convolves_large_images(problem: Problem) -> bool:
     height_and_width = problem.train.inputs.shape[2:]
-    with torch.random.fork_rng():
+    with isolated(problem.device):
         layers = list(problem.make_model().modules())
     return prod(height_and_width) > _LARGEST_STACKED_IMAGE and any(isinstance(layer, nn.Conv2d) for layer in layers)
 
 
 def _probe(workers: Workers) -> None:
     """One step and one look, with two different networks."""
-    with torch.random.fork_rng():
+    with isolated(workers.problem.device):
         workers.stage_starts = [0, 1]
         workers.begin(seed=0)
         workers.run_stage(0, torch.tensor([[0.0], [1.0]]).expand(2, len(workers.problem.features) + 1))

@@ -1,0 +1,43 @@
+"""Whether a network fits the data, found out before anything else is done."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.nn.parameter import UninitializedParameter
+
+from autoweight.data.dataset import Samples
+from autoweight.errors import UserError, require
+from autoweight.training.device import isolated
+
+
+def check_network(make_model: Callable[[], nn.Module], train: Samples, batch_size: int, device: str) -> None:
+    """Raise `UserError` unless fresh networks come out, which turn a few samples into as many rows of logits."""
+    require(
+        not isinstance(make_model, nn.Module) and callable(make_model),
+        "make_model is a callable that returns a fresh network, such as lambda: Net(), not the network itself.",
+    )
+    with isolated(device):
+        model = make_model()
+        require(
+            isinstance(model, nn.Module), f"make_model must return an nn.Module, but returned {type(model).__name__}."
+        )
+        require(make_model() is not model, "make_model must build a fresh network at every call, not return one again.")
+        require(
+            not any(isinstance(parameter, UninitializedParameter) for parameter in model.parameters()),
+            "the network has lazy layers: give them their sizes, so that all networks can start alike.",
+        )
+        inputs = train.inputs[: min(2, batch_size)].to(device)
+        try:
+            with torch.no_grad():
+                logits = model.to(device).train()(inputs)
+        except Exception as error:  # whatever a network raises about its inputs
+            about = f"{inputs.dtype} inputs of shape {tuple(inputs.shape[1:])}, {len(inputs)} at a time"
+            why = (str(error) or type(error).__name__).splitlines()[0]
+            raise UserError(f"the network cannot take {about}: {why}.") from error
+    shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
+    require(
+        isinstance(shape, tuple) and len(shape) == 2 and shape[1] >= train.num_classes,
+        f"the network must return logits [batch, classes] for {train.num_classes} classes, but for {len(inputs)} "
+        f"samples gives {shape}.",
+    )
