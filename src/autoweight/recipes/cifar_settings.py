@@ -18,7 +18,7 @@ NOISE_DATA = DataConfig(
 )
 
 # A small, short proxy agreed with a long training where its network had learned something before weighting began, and
-# then saw images without augmentation, which it soon memorises (docs/results.md).
+# then saw images without augmentation, which it soon memorises. It teaches to stop early, though (docs/results.md).
 NOISE_SEARCH = SearchConfig(
     proxy_network="small_resnet",
     proxy_epochs=40,
