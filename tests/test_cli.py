@@ -1,5 +1,6 @@
 """Commands run as a user runs them."""
 
+import errno
 import json
 import os
 import signal
@@ -267,7 +268,7 @@ MISTAKES = {
     "impossible folder": (["train", "digits-noise", "--out", "x" * 300], "cannot use the output folder"),
     "a home without data": (["train", "cifar10-noise", "--data-dir=~/no/data"], f"in {Path.home()}/no/data"),
     "batches too small for the network": (
-        ["train", "digits-noise", "--network", "small_resnet", "--training.batch-size", "1"],
+        ["train", "digits-noise", "--network", "resnet18", "--training.batch-size", "1"],
         "the network cannot take torch.float32 inputs of shape (1, 8, 8), 1 at a time",
     ),
     "unknown preset": (["search", "digits-noise", "--preset", "papr"], "did you mean 'paper'?"),
@@ -289,14 +290,22 @@ def test_mistakes_get_one_sentence_and_2_and_leave_nothing(tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_gpu_gets_one_sentence(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory"), "the GPU's memory is full: lower search.num_workers"),
+        (OSError(errno.ENOSPC, "No space left on device", "x"), "No space left on device: 'x'. Once that is mended"),
+    ],
+)
+def test_a_machine_that_is_full_gets_one_sentence(monkeypatch, capsys, error, sentence):
     def run(words):
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+        raise error
 
     monkeypatch.setattr("autoweight.cli.run", run)
     code, message = run_here(monkeypatch, capsys, ["demo"])
     assert code == 1
-    assert message.startswith("autoweight: the GPU's memory is full: lower search.num_workers")
+    assert sentence in message
+    assert message.count("\n") == 1
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path, monkeypatch, capsys):

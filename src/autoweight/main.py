@@ -34,6 +34,9 @@ def main() -> None:
     except BrokenPipeError:  # somebody reads only the first lines, such as head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:  # a full disk, for one
+        print(f"autoweight: {error}. Once that is mended, --resume goes on with a run.", file=sys.stderr)
+        sys.exit(1)
     except KeyboardInterrupt as interruption:
         print(f"\nautoweight: interrupted. {interruption}".rstrip(), file=sys.stderr)
         sys.exit(130)
