@@ -28,7 +28,8 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         if path.is_dir():
             path /= RUN_FILE
-        start = path.read_bytes()[:2]
+        with path.open("rb") as opened:
+            start = opened.read(2)
     except FileNotFoundError as error:
         raise UserError(f"there is no strategy file {path}.") from error
     except OSError as error:
