@@ -1,4 +1,6 @@
 import os
+import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -22,3 +24,18 @@ def make_blobs(count: int = 60, num_classes: int = 3, seed: int = 0) -> Samples:
 @pytest.fixture
 def blobs() -> Samples:
     return make_blobs()
+
+
+@pytest.fixture
+def no_torchvision(monkeypatch):
+    """torchvision is absent unless a test brings its own."""
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    monkeypatch.setitem(sys.modules, "torchvision.datasets", None)
+
+
+def give_torchvision(monkeypatch, **parts):
+    """A torchvision with these modules alone."""
+    for name, part in {"torchvision": SimpleNamespace(**parts), **parts}.items():
+        module = ModuleType(name)
+        module.__dict__.update(vars(part))
+        monkeypatch.setitem(sys.modules, name if name == "torchvision" else f"torchvision.{name}", module)

@@ -1,23 +1,23 @@
-"""CIFAR, CIFAR-N and image folders, read from small files in the official formats."""
+"""CIFAR and CIFAR-N, read from small files in the official formats."""
 
 import hashlib
 import os
 import pickle
 import struct
-import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from autoweight.config import DataConfig
-from autoweight.data import DATASETS, cifar, load_splits
+from autoweight.data import cifar, load_splits
 from autoweight.data.cifar import cifar10, cifar100
 from autoweight.data.cifar_human import cifar10n_aggre, cifar10n_random1, cifar10n_worse, cifar100n
-from autoweight.data.image_folder import image_folder
 from autoweight.errors import UserError
+
+from .conftest import give_torchvision
 
 LOADERS = {"cifar10": cifar10, "cifar100": cifar100}
 CLASSES = {"cifar10": 10, "cifar100": 100}
@@ -26,11 +26,9 @@ PYTHON = {"cifar10": "cifar-10-batches-py", "cifar100": "cifar-100-python"}
 
 
 @pytest.fixture(autouse=True)
-def no_cache_and_no_torchvision(monkeypatch):
-    """Files change within a test; torchvision is absent unless a test brings its own."""
+def no_cache(no_torchvision):
+    """Files change within a test."""
     cifar._load.cache_clear()
-    monkeypatch.setitem(sys.modules, "torchvision", None)
-    monkeypatch.setitem(sys.modules, "torchvision.datasets", None)
 
 
 def content(name, file, count=20):
@@ -245,14 +243,6 @@ def test_odd_pickles_are_refused(monkeypatch, tmp_path, data):
         cifar10(tmp_path)
 
 
-def give_torchvision(monkeypatch, **parts):
-    """A torchvision with these modules alone."""
-    for name, part in {"torchvision": SimpleNamespace(**parts), **parts}.items():
-        module = ModuleType(name)
-        module.__dict__.update(vars(part))
-        monkeypatch.setitem(sys.modules, name if name == "torchvision" else f"torchvision.{name}", module)
-
-
 def test_torchvision_fetches_what_is_missing(monkeypatch, tmp_path):
     def fetch(root, download):
         assert download
@@ -369,83 +359,3 @@ def test_wrong_human_files(monkeypatch, tmp_path):
     with pytest.raises(UserError, match="is damaged"):
         cifar10n_worse(tmp_path)
     assert not (tmp_path / "marker").exists()
-
-
-def images(root, **classes):
-    """An image folder whose files hold a number: the fake decoder's grey value."""
-    for part in ("train", "val"):
-        for name, value in classes.items():
-            (root / part / name).mkdir(parents=True)
-            for number in range(2):
-                (root / part / name / f"{number}.jpg").write_text(str(value))
-    return root
-
-
-def grey_torchvision(monkeypatch, size=224):
-    functional = SimpleNamespace(
-        resize=lambda image, side: image if side == 256 else None,
-        center_crop=lambda image, sides: image.expand(3, size, size) if sides == [224, 224] else None,
-        pil_to_tensor=lambda image: image,
-    )
-    folder = SimpleNamespace(default_loader=lambda path: torch.tensor([[[int(Path(path).read_text())]]]).byte())
-    datasets, transforms = SimpleNamespace(folder=folder), SimpleNamespace(functional=functional)
-    give_torchvision(monkeypatch, datasets=datasets, transforms=transforms)
-    monkeypatch.setitem(sys.modules, "torchvision.datasets.folder", ModuleType("folder"))
-    monkeypatch.setitem(sys.modules, "torchvision.transforms.functional", ModuleType("functional"))
-
-
-def test_image_folder(monkeypatch, tmp_path):
-    grey_torchvision(monkeypatch)
-    images(tmp_path, cat=255, ant=0)
-    (tmp_path / "train" / "cat" / "notes.txt").write_text("not an image")
-    (tmp_path / "train" / ".hidden").mkdir()
-    pool, test = DATASETS["imagefolder"](tmp_path)
-    assert pool.labels.tolist() == test.labels.tolist() == [0, 0, 1, 1]
-    assert pool.inputs.shape == (4, 3, 224, 224)
-    torch.testing.assert_close(pool.inputs[0, :, 0, 0], -torch.tensor([0.485 / 0.229, 0.456 / 0.224, 0.406 / 0.225]))
-    torch.testing.assert_close(pool.inputs[2, 1, 5, 5], torch.tensor(0.544 / 0.224))
-    assert image_folder(tmp_path)[0] is pool
-
-
-def test_unreadable_images_are_named(monkeypatch, tmp_path):
-    grey_torchvision(monkeypatch)
-    bad = images(tmp_path, cat=255, ant=0) / "val" / "ant" / "1.jpg"
-    bad.write_text("no number")
-    with pytest.raises(UserError) as error:
-        image_folder(tmp_path)
-    assert str(error.value) == f"{bad} cannot be read as an image: replace or remove it."
-    grey_torchvision(monkeypatch, size=100)
-    with pytest.raises(UserError, match=r"0.jpg came out of another size, \(3, 100, 100\)"):
-        image_folder(tmp_path)
-
-
-def test_torchvision_built_for_another_torch(tmp_path, monkeypatch):
-    images(tmp_path, cat=1, ant=1)
-    (tmp_path / "torchvision.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
-    monkeypatch.delitem(sys.modules, "torchvision")
-    monkeypatch.delitem(sys.modules, "torchvision.datasets")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(UserError, match=r"^images are decoded by torchvision, which does not fit torch 2\."):
-        image_folder(tmp_path)
-
-
-def test_wrong_image_folders(tmp_path):
-    with pytest.raises(UserError, match=r"^images are read from a folder: pass --data-dir DIR with DIR/train/CLASS/"):
-        image_folder(None)
-    with pytest.raises(UserError, match=r"train is not a folder: images are expected as .*train/CLASS/\*.jpg\.$"):
-        image_folder(tmp_path)
-    (tmp_path / "train").mkdir()
-    with pytest.raises(UserError, match="train holds no class folders"):
-        image_folder(tmp_path)
-    images(tmp_path, cat=1)
-    with pytest.raises(UserError, match=r"train has one class only \(cat\): there is nothing to tell apart\.$"):
-        image_folder(tmp_path)
-    images(tmp_path, ant=1)
-    with pytest.raises(UserError, match=r"^images are decoded by torchvision, which is missing: pip install"):
-        image_folder(tmp_path)
-    (tmp_path / "train" / "dog").mkdir()
-    with pytest.raises(UserError, match=r"dog holds no image \(.bmp, .jpeg, .jpg, .png, .ppm, .webp\): add some or"):
-        image_folder(tmp_path)
-    (tmp_path / "train" / "dog" / "1.PNG").write_text("1")
-    with pytest.raises(UserError, match=r"a class in only one of train/ and val/: dog; both need the same classes\.$"):
-        image_folder(tmp_path)

@@ -1,0 +1,132 @@
+"""The actor-critic agent's parts: buffer and full-data updates, critics and their targets, actor."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from autoweight.config import ActorCriticConfig
+from autoweight.search.agent import Transition
+from autoweight.search.buffer import Buffer, TransitionBatch
+from autoweight.search.critic import Critics
+from autoweight.search.update import Learner
+from autoweight.strategy.actor import Actor, bounds_of
+
+
+def filled_buffer(rows=7, workers=3, capacity=0):
+    buffer = Buffer(capacity)
+    for row in range(rows):
+        number = torch.arange(workers) + 10.0 * row  # tells every transition from every other
+        state = number[:, None].expand(-1, 3)
+        buffer.add(Transition(state, state[:, :2], number, state + 10, done=row == rows - 1))
+    return buffer
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 100])
+def test_full_data_update_visits_every_transition_exactly_once_an_epoch(batch_size):
+    buffer = filled_buffer()
+    batches = list(buffer.epoch(batch_size, torch.Generator().manual_seed(0)))
+    seen = torch.cat([batch.reward for batch in batches])
+    assert sorted(seen.tolist()) == sorted(worker + 10.0 * row for row in range(7) for worker in range(3))
+    assert len(batches) == math.ceil(7 / batch_size)
+    for batch in batches:  # as many of every worker, so that the mean is the mean over workers
+        assert len({(batch.reward % 10 == worker).sum().item() for worker in range(3)}) == 1
+
+
+def test_buffer_shuffles_forgets_and_leaves_out_what_blew_up():
+    buffer = filled_buffer(capacity=4)
+    assert buffer.rows == 4
+    generator = torch.Generator().manual_seed(0)
+    orders = {tuple(torch.cat([b.reward for b in buffer.epoch(2, generator)]).tolist()) for _ in range(5)}
+    assert len(orders) == 5
+    broken = torch.tensor([1.0, float("nan"), 1.0])
+    state = torch.zeros(3, 3)
+    buffer.add(Transition(state, state[:, :2], broken, state, done=True))
+    assert torch.cat([b.reward for b in buffer.epoch(2, generator)]).isfinite().all()
+    assert buffer.sample(50, generator).reward.isfinite().all()
+
+
+def test_the_rest_of_an_episode_by_hand():
+    buffer = filled_buffer(rows=3, workers=1)
+    buffer.close_episode(stages=2, discount=0.5)
+    assert buffer.data.rest[0].isnan()
+    assert buffer.data.rest[1:].flatten().tolist() == [10 + 0.5 * 20, 20]
+
+
+def make_learner(**options):
+    config = ActorCriticConfig(hidden=(8, 8, 8), embedding_size=4, **options)
+    bounds = bounds_of(("loss",))
+    torch.manual_seed(0)
+    actor = Actor(4, bounds, config.hidden, config.embedding_size, config.bounded)
+    critics = Critics(4, bounds, config.hidden, config.embedding_size, config.num_critics)
+    return Learner(config, actor, critics)
+
+
+def make_transitions(rest=float("nan"), done=0.0):
+    state = torch.tensor([[0.0, 1.0, 0.5], [1.0, 0.8, 0.6]])
+    following = torch.tensor([[1.0, 0.8, 0.6], [2.0, 0.7, 0.7]])
+    params = torch.tensor([[-1.0, 0.5], [2.0, 0.0]])
+    return TransitionBatch(
+        state, params, torch.tensor([0.1, 0.2]), following, torch.tensor([0.0, done]), torch.full((2,), rest)
+    )
+
+
+def test_actor_and_critics_are_four_layer_networks():
+    learner = make_learner(num_critics=2)
+    assert sum(isinstance(layer, nn.Linear) for layer in learner.actor.layers) == 4
+    assert len(learner.critics.weights) == 4
+    assert learner.critics(*make_transitions()[:2]).shape == (2, 2)
+
+
+def test_critic_targets_and_losses_by_hand():
+    learner, batch = make_learner(target="bootstrap", discount=0.9, num_critics=2), make_transitions(done=1.0)
+    with torch.no_grad():
+        value = learner.lagged_critics(batch.next_state, learner.lagged_actor(batch.next_state)).min(dim=0).values
+        expected = torch.stack([0.1 + 0.9 * value[0], torch.tensor(0.2)])
+        assert_close(learner.targets(batch), expected)
+        errors = learner.critics(batch.state, batch.strategy_params) - expected
+        assert_close(learner.critic_loss(batch), (errors**2).mean(dim=1).sum())
+        actor_value = learner.critics(batch.state, learner.actor(batch.state)).min(dim=0).values.mean()
+        assert_close(learner.actor_loss(batch), -actor_value)
+
+
+def test_critics_learn_the_return_once_it_is_known():
+    learner = make_learner(target="return")
+    assert learner.targets(make_transitions(rest=3.0)).tolist() == [3.0, 3.0]
+    assert learner.targets(make_transitions()).isfinite().all()
+
+
+def test_an_update_moves_critic_actor_and_lagged_copies():
+    learner, buffer = make_learner(lag=0.1), Buffer()
+    batch = make_transitions()
+    buffer.add(Transition(batch.state, batch.strategy_params, batch.reward, batch.next_state, done=True))
+    before = {name: [p.clone() for p in getattr(learner, name).parameters()] for name in ("actor", "critics")}
+    learner.update(buffer, torch.Generator().manual_seed(0))
+    for name, old in before.items():
+        for start, now, lagged in zip(
+            old, getattr(learner, name).parameters(), getattr(learner, f"lagged_{name}").parameters(), strict=True
+        ):
+            assert (now - start).abs().sum() >= (lagged - start).abs().sum()
+        moved = zip(old, getattr(learner, f"lagged_{name}").parameters(), strict=True)
+        assert any(not torch.equal(start, lagged) for start, lagged in moved)
+        assert any(not torch.equal(a, b) for a, b in zip(old, getattr(learner, name).parameters(), strict=True))
+
+
+def test_gradients_of_one_big_batch_are_the_workers_average():
+    learner, batch = make_learner(target="return"), make_transitions(rest=1.0)
+    params = list(learner.critics.parameters())
+    whole = torch.autograd.grad(learner.critic_loss(batch), params)
+    halves = [
+        torch.autograd.grad(learner.critic_loss(TransitionBatch(*(x[n : n + 1] for x in batch))), params)
+        for n in (0, 1)
+    ]
+    for both, first, second in zip(whole, *halves, strict=True):
+        assert_close(both, (first + second) / 2)
+
+
+def test_bounded_actors_stay_in_the_box():
+    actor = Actor(4, bounds_of(("loss", "label")), (8, 8, 8), 4, bounded=True)
+    params = actor(torch.tensor([[1.0, 1e6, -1e6]]))
+    assert (params.abs() <= bounds_of(("loss", "label"))).all()
