@@ -28,7 +28,7 @@ from autoweight.training.steps import Slot
 from autoweight.workers import GraphedWorkers, Problem
 
 RESULTS = Path(__file__).parents[1] / "results"
-STAGES, WARMUP, SEED = 20, 2, 1
+STAGES, SEED = 20, 1
 RECIPES = ("cifar10-noise", "cifar100-noise", "cifar10-longtail", "cifar100-longtail")
 
 
@@ -41,13 +41,23 @@ class Proxy:
     epochs: int
     head_start: int
     augment: bool
+    network: str = "small_resnet"
 
 
-def table(first: list[float], last: list[float], warmup: int = WARMUP) -> Tensor:
-    """Parameters that run linearly from `first` to `last` after a warm-up."""
-    share = torch.linspace(0, 1, STAGES - warmup)[:, None]
-    rows = torch.tensor(first) * (1 - share) + torch.tensor(last) * share
-    return torch.cat([torch.zeros(warmup, len(first)), rows])
+def held(params: list[float], percent: int = 10) -> Tensor:
+    """No weights up to some percent of a training, then one theta and bias."""
+    return then(torch.zeros(STAGES, len(params)), percent, params)
+
+
+def then(table: Tensor, percent: int, params: list[float]) -> Tensor:
+    """A table that changes to one theta and bias."""
+    stage = STAGES * percent // 100
+    return torch.cat([table[:stage], torch.tensor(params).expand(STAGES - stage, -1)])
+
+
+def found(name: str) -> Tensor:
+    """The table of a kept strategy."""
+    return Strategy.load(RESULTS / f"strategies/{name}.safetensors").table
 
 
 def label_strategies() -> dict[str, Tensor]:
@@ -58,36 +68,35 @@ def label_strategies() -> dict[str, Tensor]:
         70: [(-0.25, -2), (-0.5, -2), (-0.5, -4), (-0.75, -3), (-0.75, -4.5), (-1, -4), (-1, 0), (-2, -1)],
         90: [(-0.5, -2.0)],
     }
-    tables = {}
-    for percent, choices in label_and_bias.items():
-        for label, bias in choices:
-            params, warmup = [0.0, 0.0, label, bias], STAGES * percent // 100
-            tables[f"label {label:g}, bias {bias:g}, from {percent} % on"] = table(params, params, warmup)
-    for name in ("cifar10-longtail-0", "cifar100-longtail-0"):
-        tables[f"strategy {name}"] = Strategy.load(RESULTS / f"strategies/{name}.safetensors").table
-    return tables
+    tables = {
+        f"label {label:g}, bias {bias:g}, from {percent} % on": held([0.0, 0.0, label, bias], percent)
+        for percent, choices in label_and_bias.items()
+        for label, bias in choices
+    }
+    return tables | {f"strategy {name}": found(name) for name in ("cifar10-longtail-0", "cifar100-longtail-0")}
 
 
 def noise_strategies() -> dict[str, Tensor]:
     """Tables of loss, entropy and bias; the oracle takes the last one's place."""
-    constants = {
-        "loss -1": [-1.0, 0.0, 0.0],
-        "loss -4, bias -2": [-4.0, 0.0, -2.0],
-        "loss -8": [-8.0, 0.0, 0.0],
-        "loss -8, bias -2": [-8.0, 0.0, -2.0],
-        "loss -8, bias -4": [-8.0, 0.0, -4.0],
-        "loss -10, bias -5": [-10.0, 0.0, -5.0],
-        "loss -8, entropy -4, bias -2": [-8.0, -4.0, -2.0],
+    small_losses = [-8.0, 0.0, -2.0]
+    sure_ones = [-4.0, -1.6, -4.2]  # small losses that the network is sure of: little is left to learn
+    tables = {
+        "loss -1": held([-1.0, 0.0, 0.0]),
+        "loss -10, bias -5": held([-10.0, 0.0, -5.0]),
+        "loss -8, entropy -4, bias -2": held([-8.0, -4.0, -2.0]),
     }
-    tables = {name: table(params, params) for name, params in constants.items()}
-    tables["loss -8, bias from -4 to 1"] = table([-8.0, 0.0, -4.0], [-8.0, 0.0, 1.0])
-    tables["loss -8, bias from 1 to -4"] = table([-8.0, 0.0, 1.0], [-8.0, 0.0, -4.0])
-    tables["loss -8, bias -2, from 30 % on"] = table([-8.0, 0.0, -2.0], [-8.0, 0.0, -2.0], warmup=6)
-    for name in ("cifar10-noise-first", "cifar10-noise-1", "cifar10-noise-0"):
-        tables[f"strategy {name}"] = Strategy.load(RESULTS / f"strategies/{name}.safetensors").table
-    found = tables["strategy cifar10-noise-0"]
-    tables["the same, 30 % later"] = torch.cat([torch.zeros_like(found[:6]), found[:-6]])
-    tables["oracle"] = table([0.001, 0.0, 0.0], [0.001, 0.0, 0.0])
+    for percent in (10, 20, 30, 40):
+        tables[f"loss -8, bias -2, from {percent} % on"] = held(small_losses, percent)
+    for percent in (50, 55):
+        tables[f"loss -8, bias -2, from 20 % on; from {percent} % sure ones"] = then(
+            held(small_losses, 20), percent, sure_ones
+        )
+    for name in ("cifar10-noise-first", "cifar10-noise-augmented", "cifar10-noise-1", "cifar10-noise-0"):
+        tables[f"strategy {name}"] = found(name)
+    again = then(found("cifar10-noise-0"), 50, small_losses)
+    tables["strategy cifar10-noise-0; from 50 % loss -8, bias -2"] = again
+    tables["strategy cifar10-noise-0; from 50 % loss -8, bias -2; from 55 % sure ones"] = then(again, 55, sure_ones)
+    tables["oracle"] = held([0.001, 0.0, 0.0])
     return tables
 
 
@@ -115,7 +124,7 @@ def check(proxy: Proxy, data_dir: str) -> dict:
     tables = label_strategies() if "label" in config.search.features else noise_strategies()
     splits = search_splits(config)
     problem = Problem(
-        partial(make_network, config.search.proxy_network, (3, 32, 32), splits.train.num_classes),
+        partial(make_network, proxy.network, (3, 32, 32), splits.train.num_classes),
         splits.train,
         splits.val,
         proxy_training(config),
@@ -172,6 +181,7 @@ def main() -> None:
     parser.add_argument("--images", type=int)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--head-start", type=int)
+    parser.add_argument("--network")
     parser.add_argument(
         "--augment", action=argparse.BooleanOptionalAction, help="augment the stages too, not the head start alone"
     )
@@ -184,8 +194,9 @@ def main() -> None:
             asked.epochs or config.search.proxy_epochs,
             config.search.head_start if asked.head_start is None else asked.head_start,
             config.search.augment_stages if asked.augment is None else asked.augment,
+            asked.network or config.search.proxy_network,
         )
-        name = "-".join(map(str, (proxy.recipe, proxy.images, proxy.epochs, proxy.head_start)))
+        name = "-".join(map(str, (proxy.recipe, proxy.network, proxy.images, proxy.epochs, proxy.head_start)))
         (RESULTS / "proxies").mkdir(exist_ok=True)
         path = RESULTS / "proxies" / f"{name}{'-augmented' * proxy.augment}.json"
         path.write_text(json.dumps(check(proxy, asked.data_dir)) + "\n")

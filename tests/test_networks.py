@@ -20,6 +20,7 @@ IMAGE = (3, 32, 32)
 # Parameters at 10 classes, and the width of the linear layer's input; all derived by hand.
 SIZES = {
     "small_resnet": (308_650, 128),
+    "small_resnet64": (1_227_594, 256),
     "resnet32": (464_154, 64),
     "resnet18": (11_173_962, 512),
     "resnet34": (21_282_122, 512),
@@ -30,7 +31,7 @@ SIZES = {
     "mobilenet_v2": (2_236_682, 1280),
 }
 # Resolution before the average, for images of 32 pixels.
-FINAL_PIXELS = {"small_resnet": 8, "resnet32": 8, "wrn_28_10": 8, "vgg19": 1}
+FINAL_PIXELS = {"small_resnet": 8, "small_resnet64": 8, "resnet32": 8, "wrn_28_10": 8, "vgg19": 1}
 SMALL = ["small_resnet", "resnet32"]
 LIGHT = [*SMALL, "mobilenet_v2", "resnet18"]
 

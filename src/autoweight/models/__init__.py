@@ -8,7 +8,7 @@ from autoweight.errors import unknown
 from autoweight.models.external import external_network
 from autoweight.models.mlp import mlp
 from autoweight.models.mobilenet import mobilenet_v2
-from autoweight.models.resnet import resnet18, resnet32, resnet34, resnet50, resnet101, small_resnet
+from autoweight.models.resnet import resnet18, resnet32, resnet34, resnet50, resnet101, small_resnet, small_resnet64
 from autoweight.models.small_cnn import small_cnn
 from autoweight.models.vgg import vgg19
 from autoweight.models.wide_resnet import wrn_28_10
@@ -17,6 +17,7 @@ NETWORKS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
     "mlp": mlp,
     "small_cnn": small_cnn,
     "small_resnet": small_resnet,
+    "small_resnet64": small_resnet64,
     "resnet32": resnet32,
     "resnet18": resnet18,
     "resnet34": resnet34,

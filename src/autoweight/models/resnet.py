@@ -68,6 +68,11 @@ def small_resnet(input_shape: tuple[int, ...], num_classes: int, width: int = 32
     return _resnet(input_shape, num_classes, width, stages, _basic, _projection)
 
 
+def small_resnet64(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    """`small_resnet` of twice the width, which memorises sooner, as large networks do: 1.23 M parameters."""
+    return small_resnet(input_shape, num_classes, width=64)
+
+
 def _four_stages(depths: Sequence[int], expansion: int = 1) -> list[Stage]:
     widths, strides = (64, 128, 256, 512), (1, 2, 2, 2)
     return [Stage(expansion * width, *rest) for width, *rest in zip(widths, depths, strides, strict=True)]

@@ -17,8 +17,8 @@ NOISE_DATA = DataConfig(
     augmentation="crop_flip",
 )
 
-# A small, short proxy agreed with a long training where its network had learned something before weighting began, and
-# then saw images without augmentation, which it soon memorises. It teaches to stop early, though (docs/results.md).
+# A small, short proxy agrees with a long training where its network has learned something before weighting begins, and
+# is about to memorise: so there is a head start, and then no augmentation (docs/results.md: what proxies can foresee).
 NOISE_SEARCH = SearchConfig(
     proxy_network="small_resnet",
     proxy_epochs=40,
