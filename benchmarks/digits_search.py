@@ -21,6 +21,7 @@ import torch
 
 from autoweight import comparison, searching
 from autoweight.config import RunConfig, SearchConfig
+from autoweight.presets import noise
 from autoweight.recipes import get_recipe
 from autoweight.run_folder import RunFolder
 from autoweight.strategy.files import RUN_FILE
@@ -29,6 +30,7 @@ RESULTS = Path(__file__).parents[1] / "results" / "digits_search.jsonl"
 TEST_SEEDS = 5
 NOISE = SearchConfig(agent="actor-critic")
 HALF = SearchConfig(proxy_epochs=30, num_episodes=26, choice_rounds=4)
+FEW = SearchConfig(num_workers=11, num_episodes=6, choice_rounds=2)
 LAST_GUESS = {"num_episodes": 15, "choice_rounds": 0}
 SAMPLED = replace(NOISE, actor_critic=replace(NOISE.actor_critic, update="sampled"))
 
@@ -46,6 +48,10 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes without DNR": ("digits-noise", SearchConfig(reward="plain")),
     "cmaes without 3SM": ("digits-noise", SearchConfig(stagewise=False)),
     "cmaes, normalised": ("digits-noise", SearchConfig(normalise=True)),
+    "cmaes, from small losses": ("digits-noise", noise(SearchConfig())),
+    "cmaes, few trainings": ("digits-noise", FEW),
+    "constant, few trainings": ("digits-noise", replace(FEW, agent="constant")),
+    "cmaes, few trainings, from small losses": ("digits-noise", noise(FEW)),
 }
 for recipe in ("longtail", "imbalance"):
     rare = get_recipe(f"digits-{recipe}").search

@@ -126,11 +126,11 @@ def show() -> None:
     for path in sorted(FOLDER.glob("*.json")):
         one = json.loads(path.read_text())
         title = f"{one['network']}, {one['images']} images, {one['epochs']} epochs, decay {one['weight_decay']:g}"
-        print(f"\n{title}: accuracy / memorised, in percent\n{'':56}", end="")
+        print(f"\n{title}: accuracy / memorised, in percent\n{'':80}", end="")
         print("".join(f"{100 * stage // STAGES:>8} %" for stage in range(2, STAGES + 1, 2)))
         for name, own in one["strategies"].items():
             pairs = list(zip(own["val_accuracy"], own["memorised"], strict=True))[1::2]
-            print(f"{name:56}" + "".join(f"{100 * good:6.1f}/{100 * bad:2.0f} " for good, bad in pairs))
+            print(f"{name:80}" + "".join(f"{100 * good:6.1f}/{100 * bad:2.0f} " for good, bad in pairs))
 
 
 def main() -> None:

@@ -166,11 +166,11 @@ def show() -> None:
         reference, stages = one["reference"], one["accuracy"]
         print(f"\n{one['proxy']}: reference {100 * reference[-1]:.1f} %")
         gap = stages[-1][-1] - reference[-1] if one["names"][-1] == "oracle" else float("nan")
-        print(f"{'points above it':38}{'at the end':>12}{'return of a search':>20}{'recovered':>12}")
+        print(f"{'points above it':80}{'at the end':>12}{'return of a search':>20}{'recovered':>12}")
         for position, name in enumerate(one["names"]):
             differences = [own[position] - other for own, other in zip(stages, reference, strict=True)]
             seen = 100 * search_return(one["proxy"]["recipe"], differences)
-            print(f"{name:38}{100 * differences[-1]:12.1f}{seen:20.1f}{differences[-1] / gap:12.2f}")
+            print(f"{name:80}{100 * differences[-1]:12.1f}{seen:20.1f}{differences[-1] / gap:12.2f}")
 
 
 def main() -> None:

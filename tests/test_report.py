@@ -65,6 +65,14 @@ def test_words_say_who_counts_less_and_from_when():
     assert "hardly any" not in describe(aw.Strategy(table, normalised=True))[2]
 
 
+def test_words_do_not_repeat_what_stays_the_same():
+    table = torch.tensor([[0.0, 0.0, 0.0], *[[-2.0, 0.0, 0.0]] * 3])
+    after, since = describe(aw.Strategy(table, warmup_stages=1))
+    assert after.startswith("Until 25 %")
+    assert since.startswith("From then on: samples whose loss is above average count less")
+    assert [sentence[:10] for sentence in describe(aw.Strategy(table[1:]))] == ["All along:"]
+
+
 def test_without_a_terminal_a_line_comes_now_and_then(monkeypatch, capsys):
     monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
     with progress.ProgressBar() as bar:

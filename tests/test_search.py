@@ -227,6 +227,15 @@ def test_the_preset_for_rare_classes_searches_normalised_weights_around_a_low_bi
     assert tried.act(5, None)[:, -1].max() < -2
 
 
+def test_the_preset_for_wrong_labels_begins_where_small_losses_count():
+    assert tiny_search("cmaes", preset="noise").features == ("loss", "entropy")
+    guess = make_agent(aw.presets.noise(SearchConfig()), 20, seed=0)
+    guess.begin_episode(0.0)
+    loss, entropy, bias = guess.act(5, None)[0]
+    assert loss < 0
+    assert (entropy, bias < 0) == (0, True)
+
+
 def test_the_only_worker_of_a_preset_explores():
     config = PRESETS["authors"](SearchConfig())
     agent = make_agent(config, 20, seed=0)
@@ -291,17 +300,21 @@ def test_search_and_training_must_fit():
         tiny_search("cmaes", features=("entropi",))
     with pytest.raises(aw.UserError, match=r"start_bias goes from -5.0 to 5.0, but is -6.0"):
         tiny_search("cmaes", start_bias=-6.0, normalise=True)
-    with pytest.raises(aw.UserError, match="start_bias is for normalised weights"):
+    with pytest.raises(aw.UserError, match="start_bias alone is for normalised weights"):
         tiny_search("cmaes", start_bias=-4.0)
+    with pytest.raises(aw.UserError, match=r"start_loss goes from -10.0 to 10.0, but is -11.0"):
+        tiny_search("cmaes", start_loss=-11.0)
+    with pytest.raises(aw.UserError, match="start_loss needs the loss among"):
+        tiny_search("cmaes", start_loss=-5.0, features=("entropy",))
 
 
 @pytest.mark.parametrize("coarse_share", [0.0, 0.5])
-def test_evolution_begins_around_a_bias(coarse_share):
-    config = SearchConfig(num_workers=9, start_bias=-4.0, sigma=0.01, coarse_share=coarse_share)
+def test_evolution_begins_where_it_is_told(coarse_share):
+    config = SearchConfig(num_workers=9, start_loss=-6.0, start_bias=-4.0, sigma=0.01, coarse_share=coarse_share)
     agent = make_agent(config, 20, seed=0)
     agent.begin_episode(0.0)
-    assert_close(agent.act(5, None)[0], torch.tensor([0.0, 0.0, -4.0]))
-    assert_close(agent.act(5, None)[1:, 2], torch.full((8,), -4.0), atol=0.3, rtol=0)
+    assert_close(agent.act(5, None)[0], torch.tensor([-6.0, 0.0, -4.0]))
+    assert_close(agent.act(5, None)[1:], torch.tensor([[-6.0, 0.0, -4.0]]).expand(8, -1), atol=0.4, rtol=0)
 
 
 def test_evolution_finds_a_constant_first_and_stages_part_from_there():

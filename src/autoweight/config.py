@@ -239,6 +239,8 @@ class SearchConfig(_Strict):
     """cmaes: points between which the table runs linearly."""
     sigma: float = 0.4
     """cmaes: initial step, as a share of the box."""
+    start_loss: float = 0.0
+    """cmaes: theta of the loss to begin around; below 0, small losses count more at once (see the preset noise)."""
     start_bias: float = 0.0
     """cmaes: bias to begin around; far below 0 is for normalised weights (see the preset rare)."""
     coarse_share: float = 0.35

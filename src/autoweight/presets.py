@@ -7,7 +7,7 @@ from typing import Literal
 
 from autoweight.config import ActorCriticConfig, SearchConfig
 
-PresetName = Literal["default", "rare", "paper", "authors"]
+PresetName = Literal["default", "noise", "rare", "paper", "authors"]
 
 _PAPER_AGENT = ActorCriticConfig(
     hidden=(256, 512, 256),
@@ -27,6 +27,14 @@ _PAPER_AGENT = ActorCriticConfig(
 )
 
 
+def noise(search: SearchConfig) -> SearchConfig:
+    """For wrong labels: CMA-ES begins where small losses count and large ones do not, instead of at no weighting.
+
+    It so needs far fewer trainings, since the first episodes do not have to find that out.
+    """
+    return replace(search, start_loss=-5.0, start_bias=-2.0, sigma=0.3)
+
+
 def rare(search: SearchConfig) -> SearchConfig:
     """For rare classes: weights of a mean of 1 that can differ by orders of magnitude, and heed the label.
 
@@ -42,6 +50,7 @@ def paper(search: SearchConfig) -> SearchConfig:
         search,
         agent="actor-critic",
         normalise=False,
+        start_loss=0.0,
         start_bias=0.0,
         num_episodes=1000,
         num_workers=8,
@@ -70,6 +79,7 @@ def authors(search: SearchConfig) -> SearchConfig:
 
 PRESETS: dict[str, Callable[[SearchConfig], SearchConfig]] = {
     "default": lambda search: search,
+    "noise": noise,
     "rare": rare,
     "paper": paper,
     "authors": authors,

@@ -16,7 +16,7 @@ _NOTHING = 0.1  # weights below this say nothing about who counts more
 
 
 def describe(strategy: Strategy) -> list[str]:
-    """Sentences on the strategy at its start, middle and end: who counts more, who less, and how much."""
+    """Sentences on the strategy at its start, middle and end, if these differ: who counts more, who less, how much."""
     # Normalised weights are all 1 at a theta of 0, whatever the bias.
     if not (strategy.table[:, :-1] if strategy.normalised else strategy.table).any():
         return ["All samples count the same: nothing better was found than not to weigh."]
@@ -25,6 +25,10 @@ def describe(strategy: Strategy) -> list[str]:
         sentences.append(
             f"Until {_percent(strategy.warmup_stages, strategy)} of the training, all samples count the same."
         )
+    weighted = strategy.table[strategy.warmup_stages :]
+    if torch.equal(weighted, weighted[:1].expand_as(weighted)):
+        when = "From then on" if sentences else "All along"
+        return [*sentences, f"{when}: {_describe_stage(strategy, strategy.warmup_stages)}."]
     parts = torch.linspace(strategy.warmup_stages, strategy.num_stages - 1, 3).round().int().unique().tolist()
     for stage in parts:
         sentences.append(f"At {_percent(stage, strategy)}: {_describe_stage(strategy, stage)}.")

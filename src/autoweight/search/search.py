@@ -98,12 +98,17 @@ def _samples(part: str, data: DataLike) -> Samples:
 def check_search(config: SearchConfig, training: TrainingConfig) -> None:
     """Raise `UserError` where search and training do not fit together."""
     check_features(config.features)
-    box = BOUNDS["bias"]
-    require(abs(config.start_bias) <= box, f"search.start_bias goes from -{box} to {box}, but is {config.start_bias}.")
+    for name, value in (("loss", config.start_loss), ("bias", config.start_bias)):
+        box = BOUNDS[name]
+        require(abs(value) <= box, f"search.start_{name} goes from -{box} to {box}, but is {value}.")
     require(
-        config.normalise or config.start_bias == 0,
-        "search.start_bias is for normalised weights, since others would only slow the learning: set it to 0, or "
-        "search.normalise.",
+        "loss" in config.features or config.start_loss == 0,
+        "search.start_loss needs the loss among search.features: add it, or set search.start_loss to 0.",
+    )
+    require(
+        config.normalise or config.start_loss < 0 or config.start_bias == 0,
+        "search.start_bias alone is for normalised weights, since others would only slow the learning: set it to 0, "
+        "or search.normalise, or search.start_loss below 0.",
     )
     require(
         config.warmup_stages < training.num_stages,
@@ -121,7 +126,8 @@ def make_agent(config: SearchConfig, num_stages: int, seed: int) -> Agent:
             knots = config.knots if config.stagewise else 1
             stages = config.episode_stages(num_stages)
             coarse = round(config.coarse_share * config.num_episodes) if config.stagewise else 0
-            start = [0.0] * len(config.features) + [config.start_bias / BOUNDS["bias"]]
+            begin_at = {"loss": config.start_loss, "bias": config.start_bias}
+            start = [begin_at.get(name, 0.0) / BOUNDS[name] for name in (*config.features, "bias")]
             warmup = config.warmup_stages
             return Evolution(config.num_workers, stages, warmup, bounds, knots, config.sigma, coarse, start, seed)
         case "constant":
