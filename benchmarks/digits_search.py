@@ -30,7 +30,7 @@ RESULTS = Path(__file__).parents[1] / "results" / "digits_search.jsonl"
 TEST_SEEDS = 5
 NOISE = SearchConfig(agent="actor-critic")
 HALF = SearchConfig(proxy_epochs=30, num_episodes=26, choice_rounds=4)
-FEW = SearchConfig(num_workers=11, num_episodes=6, choice_rounds=2)
+FEW = {"num_workers": 11, "num_episodes": 6, "choice_rounds": 2}
 LAST_GUESS = {"num_episodes": 15, "choice_rounds": 0}
 SAMPLED = replace(NOISE, actor_critic=replace(NOISE.actor_critic, update="sampled"))
 
@@ -49,9 +49,9 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes without 3SM": ("digits-noise", SearchConfig(stagewise=False)),
     "cmaes, normalised": ("digits-noise", SearchConfig(normalise=True)),
     "cmaes, from small losses": ("digits-noise", noise(SearchConfig())),
-    "cmaes, few trainings": ("digits-noise", FEW),
-    "constant, few trainings": ("digits-noise", replace(FEW, agent="constant")),
-    "cmaes, few trainings, from small losses": ("digits-noise", noise(FEW)),
+    "cmaes, few trainings": ("digits-noise", SearchConfig(**FEW)),
+    "constant, few trainings": ("digits-noise", SearchConfig(agent="constant", **FEW)),
+    "cmaes, few trainings, from small losses": ("digits-noise", noise(SearchConfig(**FEW))),
 }
 for recipe in ("longtail", "imbalance"):
     rare = get_recipe(f"digits-{recipe}").search
@@ -59,6 +59,7 @@ for recipe in ("longtail", "imbalance"):
     for name, search in {
         recipe: rare,
         f"{recipe}, last guess": replace(rare, **LAST_GUESS),
+        f"{recipe}, few trainings": replace(rare, **FEW),
         f"{recipe}, around a bias of 0": saturating,
         f"{recipe}, around a bias of 0, stages from the start": replace(saturating, coarse_share=0),
         f"{recipe}, not normalised": replace(saturating, normalise=False),
