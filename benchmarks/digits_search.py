@@ -28,18 +28,18 @@ from autoweight.strategy.files import RUN_FILE
 
 RESULTS = Path(__file__).parents[1] / "results" / "digits_search.jsonl"
 TEST_SEEDS = 5
-NOISE = SearchConfig(agent="actor-critic")
+ACTOR_CRITIC = SearchConfig(agent="actor-critic")
 HALF = SearchConfig(proxy_epochs=30, num_episodes=26, choice_rounds=4)
 FEW = {"num_workers": 11, "num_episodes": 6, "choice_rounds": 2}
 LAST_GUESS = {"num_episodes": 15, "choice_rounds": 0}
-SAMPLED = replace(NOISE, actor_critic=replace(NOISE.actor_critic, update="sampled"))
+SAMPLED = replace(ACTOR_CRITIC, actor_critic=replace(ACTOR_CRITIC.actor_critic, update="sampled"))
 
 VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes": ("digits-noise", SearchConfig(agent="cmaes")),
-    "actor-critic": ("digits-noise", NOISE),
+    "actor-critic": ("digits-noise", ACTOR_CRITIC),
     "constant": ("digits-noise", SearchConfig(agent="constant")),
-    "actor-critic without DNR": ("digits-noise", replace(NOISE, reward="plain")),
-    "actor-critic without 3SM": ("digits-noise", replace(NOISE, stagewise=False)),
+    "actor-critic without DNR": ("digits-noise", replace(ACTOR_CRITIC, reward="plain")),
+    "actor-critic without 3SM": ("digits-noise", replace(ACTOR_CRITIC, stagewise=False)),
     "actor-critic without FDU": ("digits-noise", SAMPLED),
     "cmaes, stages from the start": ("digits-noise", SearchConfig(coarse_share=0)),
     "cmaes, last guess": ("digits-noise", SearchConfig(**LAST_GUESS)),
