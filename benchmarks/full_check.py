@@ -1,7 +1,8 @@
 """What a training of full size says about the strategies of proxy_check.py, on validation images, on a GPU.
 
     python benchmarks/full_check.py DATA_DIR                              ResNet-18, 100 epochs, to 65 %: 5 minutes
-    python benchmarks/full_check.py DATA_DIR --network wrn_28_10 --only uniform "strategy cifar10-noise-0"
+    python benchmarks/full_check.py DATA_DIR --recipe cifar10-noise-wide --epochs 120 --weight-decay 5e-4 --stages 20 \
+        --only uniform "strategy cifar10-noise-0" found/strategy.safetensors      with the schedule of WRN-28-10
     python benchmarks/full_check.py                                       only what was measured
 
 Strategies that begin alike share what they have in common, so that trying when to begin or to stop costs little. Every
@@ -19,6 +20,7 @@ import torch
 from proxy_check import RESULTS, SEED, STAGES, noise_strategies
 from torch import Tensor, nn
 
+from autoweight import Strategy
 from autoweight.config import TrainingConfig
 from autoweight.data import Samples, Splits
 from autoweight.data.loader import Loader
@@ -33,7 +35,6 @@ from autoweight.training.steps import PlainSteps, Slot
 from autoweight.workers import Problem
 from autoweight.workers.base import ParamsWeigher
 
-RECIPE = "cifar10-noise"
 FOLDER = RESULTS / "full"
 
 
@@ -95,7 +96,7 @@ def wrong_ones(samples: Samples, count: int = 2000) -> Samples:
 
 def check(asked: argparse.Namespace) -> dict:
     """Train the strategies that were asked for."""
-    config = get_recipe(RECIPE)
+    config = get_recipe(asked.recipe)
     splits = search_splits(replace(config, data=replace(config.data, folder=asked.data_dir, train_size=asked.images)))
     training = replace(
         config.training, epochs=asked.epochs, weight_decay=asked.weight_decay, compile=asked.device == "cuda"
@@ -106,10 +107,12 @@ def check(asked: argparse.Namespace) -> dict:
     branches = Branches(splits, asked.network, training, asked.device)
     strategies = {}
     for name in asked.only or tables:
-        end = branches.run(tables[name][: asked.stages])
+        table = tables[name] if name in tables else Strategy.load(name).table
+        end = branches.run(table[: asked.stages])
         strategies[name] = {"val_accuracy": end.val_accuracy, "memorised": end.memorised}
         print(f"{time.perf_counter() - began:6.0f} s  {name}", flush=True)
     return {
+        "recipe": asked.recipe,
         "network": asked.network,
         "images": asked.images,
         "epochs": asked.epochs,
@@ -125,8 +128,8 @@ def show() -> None:
     """Accuracy and the share of wrong labels memorised, at the end of every other stage."""
     for path in sorted(FOLDER.glob("*.json")):
         one = json.loads(path.read_text())
-        title = f"{one['network']}, {one['images']} images, {one['epochs']} epochs, decay {one['weight_decay']:g}"
-        print(f"\n{title}: accuracy / memorised, in percent\n{'':80}", end="")
+        title = f"{one['recipe']}, {one['network']}, {one['images']} images, {one['epochs']} epochs"
+        print(f"\n{title}, decay {one['weight_decay']:g}: accuracy / memorised, in percent\n{'':80}", end="")
         print("".join(f"{100 * stage // STAGES:>8} %" for stage in range(2, STAGES + 1, 2)))
         for name, own in one["strategies"].items():
             pairs = list(zip(own["val_accuracy"], own["memorised"], strict=True))[1::2]
@@ -137,18 +140,19 @@ def main() -> None:
     """Check what was asked for, and show all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data_dir", nargs="?", help="where CIFAR-10 is")
+    parser.add_argument("--recipe", default="cifar10-noise", help="its data, and when its learning rate falls")
     parser.add_argument("--network", default="resnet18")
     parser.add_argument("--images", type=int, default=45_000)
     parser.add_argument("--epochs", type=int, default=100)
-    parser.add_argument("--weight-decay", type=float, default=get_recipe(RECIPE).training.weight_decay)
+    parser.add_argument("--weight-decay", type=float, default=2e-5)
     parser.add_argument("--stages", type=int, default=13, help=f"of {STAGES}, to run")
-    parser.add_argument("--only", nargs="+", metavar="STRATEGY", help="by name; else all")
+    parser.add_argument("--only", nargs="+", metavar="STRATEGY", help="by name, or a file; else all by name")
     parser.add_argument("--device", default="cuda")
     asked = parser.parse_args()
     if asked.data_dir:
         result = check(asked)
         FOLDER.mkdir(exist_ok=True)
-        name = "-".join(map(str, (RECIPE, asked.network, asked.images, asked.epochs, asked.weight_decay)))
+        name = "-".join(map(str, (asked.recipe, asked.network, asked.images, asked.epochs, asked.weight_decay)))
         (FOLDER / f"{name}.json").write_text(json.dumps(result) + "\n")
     show()
 
