@@ -1,8 +1,11 @@
 """Strategy: a weigher with parameters for every stage of a training, which can be saved, loaded and moved."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -100,6 +103,33 @@ class Strategy(Weigher):
         copy._live = LiveActor(self.actor, self.actor_stages)  # type: ignore[arg-type]
         copy.capturable = False
         return copy
+
+    def retimed(self, drops: Sequence[float], new_drops: Sequence[float]) -> "Strategy":
+        """The same strategy, without its actor, for a training whose learning rate falls at other shares of it.
+
+        What it does between two drops it then does between the new ones, in steps of one percent of the training.
+
+        >>> Strategy(torch.eye(4)).retimed([0.5], [0.75])  # its last two rows now have a quarter of the training
+        Strategy(loss, entropy; 100 stages, 0 of warm-up)
+        """
+        for knots in (drops, new_drops):
+            require(
+                len(knots) == len(drops) and all(a < b for a, b in pairwise([0, *knots, 1])),
+                "drops are as many shares of the training as before, rising from above 0 to below 1.",
+            )
+        middles = np.arange(0.5, 100) / 100
+        before = np.interp(middles, [0, *new_drops, 1], [0, *drops, 1])
+        rows = [stage_at(float(progress), self.num_stages) for progress in before]
+        retimed = Strategy(
+            self.table[rows],
+            self.features,
+            sum(row < self.warmup_stages for row in rows),
+            self.label_feature,
+            self.normalised,
+            info=self.info | {"retimed": [list(drops), list(new_drops)]},
+        )
+        retimed._label_values = self._label_values
+        return retimed
 
     def observe_accuracy(self, accuracy: float) -> None:
         """Take in the running training's validation accuracy; only a live strategy uses it."""
