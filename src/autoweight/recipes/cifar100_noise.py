@@ -7,17 +7,15 @@ Cost      on one NVIDIA H200: search 4.5 minutes, each training 2.3, reckoned fr
 Expect    uniform 43.2 %, law 63.8, oracle 67.6, of one seed; the paper has 55.2 and 61.3 with LAW.
 """
 
-from dataclasses import replace
-
 from autoweight.config import RunConfig
-from autoweight.recipes.cifar_settings import NOISE_DATA, NOISE_SEARCH, PAPER_TRAINING
+from autoweight.recipes.cifar_settings import NOISE_DATA_100, NOISE_SEARCH_100, PAPER_TRAINING
 
 RECIPE = RunConfig(
     recipe="cifar100-noise",
-    data=replace(NOISE_DATA, dataset="cifar100"),
+    data=NOISE_DATA_100,
     network="resnet18",
     training=PAPER_TRAINING,
-    search=NOISE_SEARCH,
+    search=NOISE_SEARCH_100,
     methods=("uniform", "law", "constant", "oracle"),
     side_by_side=4,
 )

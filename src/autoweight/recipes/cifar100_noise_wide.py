@@ -9,14 +9,14 @@ Expect    law 68.7 %; the paper has 68.2, and 53.1 without weighting.
 from dataclasses import replace
 
 from autoweight.config import RunConfig
-from autoweight.recipes.cifar_settings import NOISE_DATA, NOISE_SEARCH, PAPER_TRAINING
+from autoweight.recipes.cifar_settings import NOISE_DATA_100, NOISE_SEARCH_100, PAPER_TRAINING
 
 RECIPE = RunConfig(
     recipe="cifar100-noise-wide",
-    data=replace(NOISE_DATA, dataset="cifar100"),
+    data=NOISE_DATA_100,
     network="wrn_28_10",
     training=replace(PAPER_TRAINING, epochs=120, drop_stages=(18, 19)),
-    search=replace(NOISE_SEARCH, episode_share=1.0),  # its learning rate falls late
+    search=replace(NOISE_SEARCH_100, episode_share=1.0),  # its learning rate falls late
     methods=("uniform", "law", "focal", "self_paced"),
     side_by_side=2,
 )

@@ -10,14 +10,14 @@ Expect    not measured yet.
 from dataclasses import replace
 
 from autoweight.config import RunConfig
-from autoweight.recipes.cifar_settings import NOISE_DATA, NOISE_SEARCH, PAPER_TRAINING
+from autoweight.recipes.cifar_settings import NOISE_DATA_100, NOISE_SEARCH_100, PAPER_TRAINING
 
 RECIPE = RunConfig(
     recipe="cifar100n",
-    data=replace(NOISE_DATA, dataset="cifar100n", noise="none", noise_rate=0.0),
+    data=replace(NOISE_DATA_100, dataset="cifar100n", noise="none", noise_rate=0.0),
     network="resnet18",
     training=PAPER_TRAINING,
-    search=NOISE_SEARCH,
+    search=NOISE_SEARCH_100,
     methods=("uniform", "law", "constant", "oracle"),
     side_by_side=4,
 )

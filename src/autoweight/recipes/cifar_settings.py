@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 from autoweight.config import DataConfig, SearchConfig, TrainingConfig
-from autoweight.presets import rare
+from autoweight.presets import noise, rare
 
 PAPER_TRAINING = TrainingConfig(epochs=200, batch_size=128, weight_decay=2e-5, precision="bfloat16", compile=True)
 
 NOISE_DATA = DataConfig(
     dataset="cifar10",
-    train_size=10_000,  # of the proxy; the paper's has 20,000
+    train_size=5_000,  # of the proxy; the paper's has 20,000
     val_size=5_000,
     train_on_all=True,
     noise="uniform",
@@ -18,8 +18,22 @@ NOISE_DATA = DataConfig(
 )
 
 # A small, short proxy agrees with a long training where its network has learned something before weighting begins, and
-# is about to memorise: so there is a head start, and then no augmentation (docs/results.md: what proxies can foresee).
-NOISE_SEARCH = SearchConfig(
+# is about to memorise: so there is a head start, and few images (docs/results.md: what proxies can foresee).
+NOISE_SEARCH = noise(
+    SearchConfig(
+        proxy_network="small_resnet64",
+        proxy_epochs=100,
+        head_start=8,
+        num_workers=11,
+        num_episodes=6,
+        choice_rounds=2,
+        reward_growth=10.0,  # the end counts
+    )
+)
+
+# 50 images a class might be too few: not tried. These memorise because they are not augmented.
+NOISE_DATA_100 = replace(NOISE_DATA, dataset="cifar100", train_size=10_000)
+NOISE_SEARCH_100 = SearchConfig(
     proxy_network="small_resnet",
     proxy_epochs=40,
     head_start=18,

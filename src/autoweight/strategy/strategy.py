@@ -1,7 +1,5 @@
 """Strategy: a weigher with parameters for every stage of a training, which can be saved, loaded and moved."""
 
-from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -104,21 +102,18 @@ class Strategy(Weigher):
         copy.capturable = False
         return copy
 
-    def retimed(self, drops: Sequence[float], new_drops: Sequence[float]) -> "Strategy":
-        """The same strategy, without its actor, for a training whose learning rate falls at other shares of it.
+    def retimed(self, moment: float, new_moment: float) -> "Strategy":
+        """The same strategy, less its actor, for a training in which something happens earlier or later.
 
-        What it does between two drops it then does between the new ones, in steps of one percent of the training.
+        The learning rate's first drop, say: what the strategy does up to `moment`, a share of the training, it then
+        does up to `new_moment`, and the rest after it, in a table of one percent a row.
 
-        >>> Strategy(torch.eye(4)).retimed([0.5], [0.75])  # its last two rows now have a quarter of the training
-        Strategy(loss, entropy; 100 stages, 0 of warm-up)
+        >>> Strategy(torch.eye(3), features=("loss", "entropy")).retimed(1 / 3, 0.9).table[[0, 89, 90, 95]].tolist()
+        [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
         """
-        for knots in (drops, new_drops):
-            require(
-                len(knots) == len(drops) and all(a < b for a, b in pairwise([0, *knots, 1])),
-                "drops are as many shares of the training as before, rising from above 0 to below 1.",
-            )
-        middles = np.arange(0.5, 100) / 100
-        before = np.interp(middles, [0, *new_drops, 1], [0, *drops, 1])
+        for share in (moment, new_moment):
+            require(0 < share < 1, f"a moment is a share of the training, between 0 and 1, but was {share}.")
+        before = np.interp(np.arange(0.5, 100) / 100, [0, new_moment, 1], [0, moment, 1])  # at every row's middle
         rows = [stage_at(float(progress), self.num_stages) for progress in before]
         retimed = Strategy(
             self.table[rows],
@@ -126,7 +121,7 @@ class Strategy(Weigher):
             sum(row < self.warmup_stages for row in rows),
             self.label_feature,
             self.normalised,
-            info=self.info | {"retimed": [list(drops), list(new_drops)]},
+            info=self.info | {"retimed": [moment, new_moment]},
         )
         retimed._label_values = self._label_values
         return retimed

@@ -6,6 +6,11 @@ from autoweight.config import TrainingConfig
 from autoweight.strategy.stages import stage_at
 
 
+def drops(config: TrainingConfig) -> list[float]:
+    """The shares of a training at which its learning rate is divided by 10."""
+    return [stage / config.num_stages for stage in config.drop_stages] if config.schedule == "stages" else []
+
+
 def learning_rate_at(config: TrainingConfig, progress: float) -> float:
     """The learning rate when `progress` of the training is done."""
     if config.schedule == "cosine":
