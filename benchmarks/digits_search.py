@@ -3,6 +3,7 @@
     python benchmarks/digits_search.py all --seeds 5         every variant; about a minute a search on two cores
     python benchmarks/digits_search.py cmaes constant        only these
     python benchmarks/digits_search.py transfer              one strategy on another network and other noise rates
+    python benchmarks/digits_search.py cifar10-noise-64-0    the same with a kept strategy of results/strategies
 
 A search with seed s sees data of seed 10,000 + s; what it finds is trained on the unseen data seeds 0 to 4, and the
 share of the gap between uniform and oracle that it closes is the mean over those. Lines of JSON go to
@@ -27,6 +28,7 @@ from autoweight.run_folder import RunFolder
 from autoweight.strategy.files import RUN_FILE
 
 RESULTS = Path(__file__).parents[1] / "results" / "digits_search.jsonl"
+KEPT = {path.stem: path for path in sorted(RESULTS.parent.glob("strategies/cifar10-noise-*.safetensors"))}
 TEST_SEEDS = 5
 ACTOR_CRITIC = SearchConfig(agent="actor-critic")
 HALF = SearchConfig(proxy_epochs=30, num_episodes=26, choice_rounds=4)
@@ -67,8 +69,8 @@ for recipe in ("longtail", "imbalance"):
     }.items():
         VARIANTS[name] = (f"digits-{recipe}", search)
 
-TRANSFERS = {
-    f"transfer to {network}, noise rate {noise_rate}": (network, noise_rate)
+PLACES = {
+    f"to {network}, noise rate {noise_rate}": (network, noise_rate)
     for network, noise_rate in (("mlp", 0.4), ("small_cnn", 0.4), ("mlp", 0.2), ("mlp", 0.6))
 }
 
@@ -125,14 +127,19 @@ def run(name: str, seed: int) -> None:
 
 
 def transfer(seed: int) -> None:
-    """The default search's strategy on a small CNN, and at other noise rates."""
+    """The recipe's search, and what it found in other places."""
     config = replace(get_recipe("digits-noise"), seed=seed)
     with tempfile.TemporaryDirectory() as folder:
         searching.find_strategy(config, RunFolder(Path(folder)), lambda progress: None)
-        strategy = Path(folder) / RUN_FILE
-        for name, (network, noise_rate) in TRANSFERS.items():
-            moved = replace(config, network=network, data=replace(config.data, noise_rate=noise_rate))
-            write({"variant": name, "seed": seed, **evaluate(moved, strategy)})
+        move("transfer", Path(folder) / RUN_FILE, seed)
+
+
+def move(name: str, strategy: Path, seed: int) -> None:
+    """A strategy on an MLP and a small CNN, and at other noise rates."""
+    config = get_recipe("digits-noise")
+    for place, (network, noise_rate) in PLACES.items():
+        moved = replace(config, network=network, data=replace(config.data, noise_rate=noise_rate))
+        write({"variant": f"{name} {place}", "seed": seed, **evaluate(moved, strategy)})
 
 
 def show() -> None:
@@ -152,16 +159,20 @@ def show() -> None:
 def main() -> None:
     """Run what was asked for and is not there yet; print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("variants", nargs="*", help=f"all, transfer, or any of: {', '.join(VARIANTS)}")
+    parser.add_argument("variants", nargs="*", help=f"all, transfer, or any of: {', '.join([*VARIANTS, *KEPT])}")
     parser.add_argument("--seeds", type=int, default=5, help="search seeds, from 0 on")
     arguments = parser.parse_args()
     wanted = list(VARIANTS) if "all" in arguments.variants else arguments.variants
     for name in wanted:
-        lines = TRANSFERS if name == "transfer" else [name]
-        for seed in range(arguments.seeds):
+        moved = name in KEPT or name == "transfer"
+        lines = [f"{name} {place}" for place in PLACES] if moved else [name]
+        for seed in [0] if name in KEPT else range(arguments.seeds):
             if {(line, seed) for line in lines} <= {(line["variant"], line["seed"]) for line in known()}:
                 continue
-            transfer(seed) if name == "transfer" else run(name, seed)
+            if name in KEPT:
+                move(name, KEPT[name], seed)
+            else:
+                transfer(seed) if name == "transfer" else run(name, seed)
     show()
 
 
