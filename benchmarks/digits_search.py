@@ -160,19 +160,20 @@ def main() -> None:
     """Run what was asked for and is not there yet; print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("variants", nargs="*", help=f"all, transfer, or any of: {', '.join([*VARIANTS, *KEPT])}")
-    parser.add_argument("--seeds", type=int, default=5, help="search seeds, from 0 on")
+    parser.add_argument("--seeds", type=int, default=5, help="search seeds, from 0 on; kept ones have theirs")
     arguments = parser.parse_args()
     wanted = list(VARIANTS) if "all" in arguments.variants else arguments.variants
     for name in wanted:
-        moved = name in KEPT or name == "transfer"
-        lines = [f"{name} {place}" for place in PLACES] if moved else [name]
+        lines = [name] if name in VARIANTS else [f"{name} {place}" for place in PLACES]
         for seed in [0] if name in KEPT else range(arguments.seeds):
             if {(line, seed) for line in lines} <= {(line["variant"], line["seed"]) for line in known()}:
                 continue
             if name in KEPT:
                 move(name, KEPT[name], seed)
+            elif name == "transfer":
+                transfer(seed)
             else:
-                transfer(seed) if name == "transfer" else run(name, seed)
+                run(name, seed)
     show()
 
 

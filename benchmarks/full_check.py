@@ -2,7 +2,7 @@
 
     python benchmarks/full_check.py DATA_DIR                              ResNet-18, 100 epochs, to 65 %: 5 minutes
     python benchmarks/full_check.py DATA_DIR --recipe cifar10-noise-wide --epochs 120 --weight-decay 5e-4 --stages 20 \
-        --only uniform "strategy cifar10-noise-0" found/strategy.safetensors      with the schedule of WRN-28-10
+        --only uniform "strategy cifar10-noise-0"                         the schedule of WRN-28-10
     python benchmarks/full_check.py                                       only what was measured
 
 Strategies that begin alike share what they have in common, so that trying when to begin or to stop costs little. Every
@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
-from proxy_check import RESULTS, SEED, STAGES, noise_strategies
+from proxy_check import RESULTS, SEED, STAGES, found, noise_strategies
 from torch import Tensor, nn
 
-from autoweight import Strategy
 from autoweight.config import TrainingConfig
 from autoweight.data import Samples, Splits
 from autoweight.data.loader import Loader
@@ -35,6 +34,7 @@ from autoweight.training.steps import PlainSteps, Slot
 from autoweight.workers import Problem
 from autoweight.workers.base import ParamsWeigher
 
+RECIPES = ("cifar10-noise", "cifar10-noise-wide")
 FOLDER = RESULTS / "full"
 
 
@@ -103,12 +103,13 @@ def check(asked: argparse.Namespace) -> dict:
     )
     tables = {"uniform": torch.zeros(STAGES, 3)} | noise_strategies()
     del tables["oracle"]
+    for name in set(asked.only or []) - set(tables):
+        tables[name] = found(name.removeprefix("strategy "))
     began = time.perf_counter()
     branches = Branches(splits, asked.network, training, asked.device)
     strategies = {}
     for name in asked.only or tables:
-        table = tables[name] if name in tables else Strategy.load(name).table
-        end = branches.run(table[: asked.stages])
+        end = branches.run(tables[name][: asked.stages])
         strategies[name] = {"val_accuracy": end.val_accuracy, "memorised": end.memorised}
         print(f"{time.perf_counter() - began:6.0f} s  {name}", flush=True)
     return {
@@ -140,20 +141,25 @@ def main() -> None:
     """Check what was asked for, and show all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data_dir", nargs="?", help="where CIFAR-10 is")
-    parser.add_argument("--recipe", default="cifar10-noise", help="its data, and when its learning rate falls")
+    parser.add_argument("--recipe", default=RECIPES[0], choices=RECIPES, help="its data, decay and drops")
     parser.add_argument("--network", default="resnet18")
     parser.add_argument("--images", type=int, default=45_000)
     parser.add_argument("--epochs", type=int, default=100)
-    parser.add_argument("--weight-decay", type=float, default=2e-5)
+    parser.add_argument("--weight-decay", type=float, help="else the recipe's")
     parser.add_argument("--stages", type=int, default=13, help=f"of {STAGES}, to run")
-    parser.add_argument("--only", nargs="+", metavar="STRATEGY", help="by name, or a file; else all by name")
+    parser.add_argument("--only", nargs="+", metavar="STRATEGY", help="else all that have a name here")
     parser.add_argument("--device", default="cuda")
     asked = parser.parse_args()
     if asked.data_dir:
+        if asked.weight_decay is None:
+            asked.weight_decay = get_recipe(asked.recipe).training.weight_decay
         result = check(asked)
         FOLDER.mkdir(exist_ok=True)
         name = "-".join(map(str, (asked.recipe, asked.network, asked.images, asked.epochs, asked.weight_decay)))
-        (FOLDER / f"{name}.json").write_text(json.dumps(result) + "\n")
+        path = FOLDER / f"{name}.json"
+        if path.exists():  # another command's strategies stay
+            result["strategies"] = json.loads(path.read_text())["strategies"] | result["strategies"]
+        path.write_text(json.dumps(result) + "\n")
     show()
 
 

@@ -1,12 +1,12 @@
 """What a search's proxy says about hand-set strategies and some whose worth on a full training is known, on a GPU.
 
     python benchmarks/proxy_check.py cifar10-noise DATA_DIR             the recipe's proxy
-    python benchmarks/proxy_check.py cifar10-noise DATA_DIR --images 20000 --epochs 20 --augment
+    python benchmarks/proxy_check.py cifar10-noise DATA_DIR --network small_resnet --images 20000 --epochs 20
     python benchmarks/proxy_check.py cifar10-longtail DATA_DIR --epochs 30 --head-start 18 --no-augment
     python benchmarks/proxy_check.py                                    only the table of what was measured
 
 A proxy is good when it ranks strategies as a full training does. One episode trains fifteen of them from one start, an
-oracle among them where labels are wrong; 40 s. Every check is a JSON in results/proxies/.
+oracle among them where labels are wrong; 40 to 80 s. Every check is a JSON in results/proxies/.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from autoweight.models import make_network
 from autoweight.recipes import get_recipe
 from autoweight.search.reward import reward_scale
 from autoweight.searching import proxy_training, search_splits
+from autoweight.strategy.stages import stage_at
 from autoweight.training.steps import Slot
 from autoweight.workers import GraphedWorkers, Problem
 
@@ -56,8 +57,9 @@ def then(table: Tensor, percent: int, params: list[float]) -> Tensor:
 
 
 def found(name: str) -> Tensor:
-    """The table of a kept strategy."""
-    return Strategy.load(RESULTS / f"strategies/{name}.safetensors").table
+    """The table of a kept strategy; of a retimed one, what it does in the middle of each stage."""
+    table = Strategy.load(RESULTS / f"strategies/{name}.safetensors").table
+    return table[[stage_at((stage + 0.5) / STAGES, len(table)) for stage in range(STAGES)]]
 
 
 def label_strategies() -> dict[str, Tensor]:

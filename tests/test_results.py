@@ -69,6 +69,7 @@ def test_runs_of_one_task_share_a_table_and_recovery_uses_common_seeds(results):
             "a": run([0, 1], uniform=[0.7, 0.6], oracle=[0.9, 0.9]),
             "found": run([0]) | {"search": {}},
             "b": run([0], config_of(strategy="found"), law=[0.85]),
+            "e": run([1], config_of(strategy="found-late"), law=[0.81]),
             "d": run([0], config_of(strategy="mine"), law=[0.95]),
             "c": run([0], config_of(knobs={"constant": {"loss": -8.0}}), constant=[0.8]),
         }
@@ -78,6 +79,7 @@ def test_runs_of_one_task_share_a_table_and_recovery_uses_common_seeds(results):
     assert results.recovered(rows, results.Row("law", "strategy found")) == pytest.approx(0.75)
     table = "\n".join(results.task_table(task, rows))
     assert "| law (strategy found) | 86.33 | 85.00 | 1 | 0.75 | 1.0 |" in table
+    assert "| law (strategy found-late) | 86.33 | 81.00 | 1 | 0.70 | 1.0 |" in table
     assert "| set by hand (strategy mine) |  | 95.00 | 1 | 1.25 | 1.0 |" in table
     assert "| uniform | 79.44 | 65.00 ± 5.00 | 2 | 0.00 | 1.0 |" in table
     assert table.index("constant (loss -8.0)") < table.index("law")

@@ -6,9 +6,11 @@ from autoweight.config import TrainingConfig
 from autoweight.strategy.stages import stage_at
 
 
-def drops(config: TrainingConfig) -> list[float]:
-    """The shares of a training at which its learning rate is divided by 10."""
-    return [stage / config.num_stages for stage in config.drop_stages] if config.schedule == "stages" else []
+def drop_shares(config: TrainingConfig) -> list[float]:
+    """The shares of a training after which its learning rate is divided by 10, in order."""
+    if config.schedule == "cosine":
+        return []
+    return sorted(stage / config.num_stages for stage in config.drop_stages if stage < config.num_stages)
 
 
 def learning_rate_at(config: TrainingConfig, progress: float) -> float:
