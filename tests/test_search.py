@@ -10,6 +10,7 @@ import autoweight as aw
 from autoweight.checkpoint import CheckpointFile
 from autoweight.config import ActorCriticConfig, SearchConfig, TrainingConfig
 from autoweight.presets import PRESETS
+from autoweight.recipes import get_recipe
 from autoweight.search.archive import Archive
 from autoweight.search.loop import Search
 from autoweight.search.reward import reward, reward_scale
@@ -226,6 +227,14 @@ def test_the_preset_for_rare_classes_searches_normalised_weights_around_a_low_bi
     tried = make_agent(aw.presets.rare(SearchConfig()), 20, seed=0)
     tried.begin_episode(0.0)
     assert tried.act(5, None)[:, -1].max() < -2
+
+
+@pytest.mark.parametrize("recipe", ["digits-noise", "digits-longtail"])
+@pytest.mark.parametrize("preset", ["noise", "rare", "paper", "authors"])
+def test_presets_leave_nothing_of_another_place_to_begin(recipe, preset):
+    search, fresh = PRESETS[preset](get_recipe(recipe).search), PRESETS[preset](SearchConfig())
+    for name in ("normalise", "start_loss", "start_bias"):
+        assert getattr(search, name) == getattr(fresh, name)
 
 
 def test_the_preset_for_wrong_labels_begins_where_small_losses_count():

@@ -32,7 +32,7 @@ def noise(search: SearchConfig) -> SearchConfig:
 
     It so needs far fewer trainings, since the first episodes do not have to find that out.
     """
-    return replace(search, start_loss=-5.0, start_bias=-2.0, sigma=0.3)
+    return replace(search, normalise=False, start_loss=-5.0, start_bias=-2.0, sigma=0.3)
 
 
 def rare(search: SearchConfig) -> SearchConfig:
@@ -41,7 +41,9 @@ def rare(search: SearchConfig) -> SearchConfig:
     Around a bias of 0 weights soon saturate; far below 0 they are nearly exponential in theta . f, and small steps of
     CMA-ES change much. (Only that agent has a place to begin and steps.)
     """
-    return replace(search, features=("loss", "entropy", "label"), normalise=True, start_bias=-4.0, sigma=0.1)
+    return replace(
+        search, features=("loss", "entropy", "label"), normalise=True, start_loss=0.0, start_bias=-4.0, sigma=0.1
+    )
 
 
 def paper(search: SearchConfig) -> SearchConfig:
