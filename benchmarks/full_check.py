@@ -50,12 +50,12 @@ class Moment:
 class Branches:
     """Trainings that share their beginnings: what was trained once is not trained again."""
 
-    def __init__(self, splits: Splits, network: str, training: TrainingConfig, device: str) -> None:
+    def __init__(self, splits: Splits, network: str, training: TrainingConfig, normalise: bool, device: str) -> None:
         self.train, self.val = splits.train.to(device), splits.val.to(device)
         self.wrong = wrong_ones(self.train)
         self.training = training
         make_model = partial(make_network, network, tuple(self.train.inputs.shape[1:]), self.train.num_classes)
-        problem = Problem(make_model, self.train, self.val, training)
+        problem = Problem(make_model, self.train, self.val, training, normalise=normalise)
         torch.manual_seed(SEED)
         self.model: nn.Module = make_model().to(device)
         self.params = torch.zeros(3, device=device)
@@ -106,7 +106,7 @@ def check(asked: argparse.Namespace) -> dict:
     for name in set(asked.only or []) - set(tables):
         tables[name] = found(name.removeprefix("strategy "))
     began = time.perf_counter()
-    branches = Branches(splits, asked.network, training, asked.device)
+    branches = Branches(splits, asked.network, training, asked.normalise, asked.device)
     strategies = {}
     for name in asked.only or tables:
         end = branches.run(tables[name][: asked.stages])
@@ -118,6 +118,7 @@ def check(asked: argparse.Namespace) -> dict:
         "images": asked.images,
         "epochs": asked.epochs,
         "weight_decay": asked.weight_decay,
+        "normalised": asked.normalise,
         "seed": SEED,
         "device": torch.cuda.get_device_name() if asked.device == "cuda" else asked.device,
         "seconds": time.perf_counter() - began,
@@ -130,7 +131,8 @@ def show() -> None:
     for path in sorted(FOLDER.glob("*.json")):
         one = json.loads(path.read_text())
         title = f"{one['recipe']}, {one['network']}, {one['images']} images, {one['epochs']} epochs"
-        print(f"\n{title}, decay {one['weight_decay']:g}: accuracy / memorised, in percent\n{'':80}", end="")
+        title += f", decay {one['weight_decay']:g}{', normalised' if one.get('normalised') else ''}"
+        print(f"\n{title}: accuracy / memorised, in percent\n{'':80}", end="")
         print("".join(f"{100 * stage // STAGES:>8} %" for stage in range(2, STAGES + 1, 2)))
         for name, own in one["strategies"].items():
             pairs = list(zip(own["val_accuracy"], own["memorised"], strict=True))[1::2]
@@ -146,6 +148,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=45_000)
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--weight-decay", type=float, help="else the recipe's")
+    parser.add_argument("--normalise", action="store_true", help="weights to a mean of 1")
     parser.add_argument("--stages", type=int, default=13, help=f"of {STAGES}, to run")
     parser.add_argument("--only", nargs="+", metavar="STRATEGY", help="else all that have a name here")
     parser.add_argument("--device", default="cuda")
@@ -156,7 +159,7 @@ def main() -> None:
         result = check(asked)
         FOLDER.mkdir(exist_ok=True)
         name = "-".join(map(str, (asked.recipe, asked.network, asked.images, asked.epochs, asked.weight_decay)))
-        path = FOLDER / f"{name}.json"
+        path = FOLDER / f"{name}{'-normalised' if asked.normalise else ''}.json"
         if path.exists():  # another command's strategies stay
             result["strategies"] = json.loads(path.read_text())["strategies"] | result["strategies"]
         path.write_text(json.dumps(result) + "\n")
