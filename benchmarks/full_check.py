@@ -6,8 +6,8 @@
     python benchmarks/full_check.py                                       only what was measured
 
 Strategies that begin alike share what they have in common, so that trying when to begin or to stop costs little. Every
-stage's end tells the accuracy on the validation images, which the training does not see, and the share of wrong labels
-that the network has memorised. Every check is a JSON in results/full/.
+stage's end tells the accuracy on the validation images, which the training does not see, over all classes and in the
+worst one, and the share of wrong labels that the network has memorised. Every check is a JSON in results/full/.
 """
 
 import argparse
@@ -44,6 +44,7 @@ class Moment:
 
     states: list[Tensor]
     val_accuracy: list[float]
+    worst_class: list[float]
     memorised: list[float]
 
 
@@ -52,6 +53,7 @@ class Branches:
 
     def __init__(self, splits: Splits, network: str, training: TrainingConfig, normalise: bool, device: str) -> None:
         self.train, self.val = splits.train.to(device), splits.val.to(device)
+        self.classes = [of_class(self.val, label) for label in range(self.val.num_classes)]
         self.wrong = wrong_ones(self.train)
         self.training = training
         make_model = partial(make_network, network, tuple(self.train.inputs.shape[1:]), self.train.num_classes)
@@ -67,7 +69,7 @@ class Branches:
         total = loader.steps_per_epoch * training.epochs
         self.starts = stage_starts(total, STAGES)
         self.steps = (CapturedSteps if device == "cuda" else PlainSteps)([self.slot], training, total)
-        self.moments: dict[tuple[tuple[float, ...], ...], Moment] = {(): Moment(self._states(), [], [])}
+        self.moments: dict[tuple[tuple[float, ...], ...], Moment] = {(): Moment(self._states(), [], [], [])}
 
     def run(self, table: Tensor) -> Moment:
         """The end of a strategy's training, from the last moment that it has in common with an earlier one."""
@@ -80,13 +82,25 @@ class Branches:
         for stage in range(known, len(rows)):
             self.params.copy_(table[stage])
             self.steps.run(self.starts[stage], self.starts[stage + 1])
-            seen = [accuracy(self.model, part, self.training.precision) for part in (self.val, self.wrong)]
-            moment = Moment(self._states(), [*moment.val_accuracy, seen[0]], [*moment.memorised, seen[1]])
+            over_all, wrong, *by_class = [
+                accuracy(self.model, part, self.training.precision) for part in (self.val, self.wrong, *self.classes)
+            ]
+            moment = Moment(
+                self._states(),
+                [*moment.val_accuracy, over_all],
+                [*moment.worst_class, min(by_class)],
+                [*moment.memorised, wrong],
+            )
             self.moments[rows[: stage + 1]] = moment
         return moment
 
     def _states(self) -> list[Tensor]:
         return [state.detach().clone() for state in states_of(self.slot)]
+
+
+def of_class(samples: Samples, label: int) -> Samples:
+    """The samples of one class."""
+    return samples.take((samples.labels == label).nonzero().squeeze(1))
 
 
 def wrong_ones(samples: Samples, count: int = 2000) -> Samples:
@@ -110,7 +124,11 @@ def check(asked: argparse.Namespace) -> dict:
     strategies = {}
     for name in asked.only or tables:
         end = branches.run(tables[name][: asked.stages])
-        strategies[name] = {"val_accuracy": end.val_accuracy, "memorised": end.memorised}
+        strategies[name] = {
+            "val_accuracy": end.val_accuracy,
+            "worst_class": end.worst_class,
+            "memorised": end.memorised,
+        }
         print(f"{time.perf_counter() - began:6.0f} s  {name}", flush=True)
     return {
         "recipe": asked.recipe,
@@ -127,7 +145,7 @@ def check(asked: argparse.Namespace) -> dict:
 
 
 def show() -> None:
-    """Accuracy and the share of wrong labels memorised, at the end of every other stage."""
+    """Accuracy, in the worst class too, and share of wrong labels memorised, at the end of every other stage."""
     for path in sorted(FOLDER.glob("*.json")):
         one = json.loads(path.read_text())
         title = f"{one['recipe']}, {one['network']}, {one['images']} images, {one['epochs']} epochs"
@@ -137,6 +155,11 @@ def show() -> None:
         for name, own in one["strategies"].items():
             pairs = list(zip(own["val_accuracy"], own["memorised"], strict=True))[1::2]
             print(f"{name:80}" + "".join(f"{100 * good:6.1f}/{100 * bad:2.0f} " for good, bad in pairs))
+            if "worst_class" in own:  # not measured by the first checks
+                print(
+                    f"{'in the worst class':80}"
+                    + "".join(f"{100 * worst:6.1f}    " for worst in own["worst_class"][1::2])
+                )
 
 
 def main() -> None:

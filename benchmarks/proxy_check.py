@@ -57,7 +57,7 @@ def then(table: Tensor, percent: int, params: list[float]) -> Tensor:
 
 
 def found(name: str) -> Tensor:
-    """The table of a kept strategy; of a retimed one, what it does in the middle of each stage."""
+    """The table of a kept strategy; of one with more stages, what it does in the middle of each of ours."""
     table = Strategy.load(RESULTS / f"strategies/{name}.safetensors").table
     return table[[stage_at((stage + 0.5) / STAGES, len(table)) for stage in range(STAGES)]]
 

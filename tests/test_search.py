@@ -208,7 +208,6 @@ def test_search_reports_progress_and_how_it_was_found():
     assert {progress.doing for progress in seen} == {"searching", "choosing"}
     assert strategy.info["agent"] == "actor-critic"
     assert strategy.info["episodes"] == 24
-    assert strategy.info["learning_rate_drops"] == [0.75]
     assert strategy.actor is not None
     assert strategy.live()
 

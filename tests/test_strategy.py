@@ -4,8 +4,6 @@ import pickle
 import pytest
 import safetensors.torch
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import autoweight as aw
@@ -120,42 +118,6 @@ def test_a_live_strategy_stays_live_for_other_class_counts(batch):
     assert live.state_dict()
     with pytest.raises(aw.UserError, match="progress as a number"):
         live.weigh(*batch, progress=torch.tensor(0.5))
-
-
-@given(st.floats(0.01, 0.99), st.floats(0.01, 0.99), st.floats(0, 0.999))
-def test_retimed_strategies_do_the_same_before_and_after_the_moment(moment, new_moment, progress):
-    table = torch.arange(50.0).unsqueeze(1).repeat(1, 2) / 10
-    strategy = aw.Strategy(table, ("loss",), warmup_stages=5)
-    retimed = strategy.retimed(moment, new_moment)
-    middle = (int(progress * 100) + 0.5) / 100
-    before, after = moment / new_moment, (1 - moment) / (1 - new_moment)
-    expected = middle * before if middle < new_moment else 1 - (1 - middle) * after
-    row = retimed.table[int(progress * 100), 0]
-    near = [float(strategy.table[min(int((expected + nudge) * 50), 49), 0]) for nudge in (-1e-9, 1e-9)]
-    assert float(row) in near
-    assert retimed.warmup_stages == int((retimed.table[:, 0] == 0).sum())
-
-
-def test_retimed_keeps_features_and_class_counts(batch):
-    table = torch.tensor([[-2.0, 1.0, 0.5], [1.0, 0.0, -1.0]])
-    strategy = aw.Strategy(table, ("loss", "label"), normalised=True, class_counts=torch.tensor([5, 2, 1]))
-    retimed = strategy.retimed(0.5, 0.9)
-    assert retimed.info == {"learning_rate_drops": [], "retimed": [[0.5, 0.9]]}
-    for progress, later in ((0.2, 0.85), (0.7, 0.95)):
-        assert torch.equal(retimed.weigh(*batch, progress=later), strategy.weigh(*batch, progress=progress))
-    with pytest.raises(aw.UserError, match="between 0 and 1, but was 50"):
-        strategy.retimed(50, 0.9)
-
-
-def test_a_retimed_strategy_knows_where_the_learning_rate_falls_and_can_be_kept(tmp_path, batch):
-    strategy = aw.Strategy(TABLE, actor=make_actor(), info={"learning_rate_drops": [0.5, 0.75]})
-    strategy.retimed(0.5, 0.9).retimed(0.9, 0.8).save(tmp_path / "late.safetensors")
-    loaded = aw.load(tmp_path / "late.safetensors")
-    assert loaded.info["learning_rate_drops"] == pytest.approx([0.8, 0.9])
-    assert loaded.info["retimed"] == [[0.5, 0.9], [0.9, 0.8]]
-    assert loaded.actor is None
-    for progress, later in ((0.3, 0.45), (0.6, 0.85), (0.8, 0.95)):
-        assert torch.equal(loaded.weigh(*batch, progress=later), strategy.weigh(*batch, progress=progress))
 
 
 def test_live_needs_an_actor():

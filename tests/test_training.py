@@ -12,7 +12,7 @@ from autoweight.data.loader import Loader
 from autoweight.training.captured import draws_random_numbers
 from autoweight.training.evaluate import accuracy
 from autoweight.training.loop import Training, make_slots, train
-from autoweight.training.schedule import drop_shares, learning_rate_at
+from autoweight.training.schedule import learning_rate_at
 
 from .conftest import make_blobs
 
@@ -144,9 +144,6 @@ def test_learning_rate_by_stage_and_cosine():
     assert rates == pytest.approx([0.1] * 10 + [0.01] * 3 + [1e-3] * 3 + [1e-4] * 4)
     cosine = TrainingConfig(schedule="cosine")
     assert [learning_rate_at(cosine, p) for p in (0, 0.5, 1)] == pytest.approx([0.1, 0.05, 0.0])
-    assert drop_shares(paper) == [0.5, 0.65, 0.8]
-    assert drop_shares(TrainingConfig(num_stages=10, drop_stages=(16, 8, 5))) == [0.5, 0.8]
-    assert drop_shares(cosine) == []
 
 
 def test_accuracy_counts_and_leaves_the_mode(blobs):

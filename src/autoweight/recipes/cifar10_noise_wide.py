@@ -2,12 +2,10 @@
 
     autoweight compare cifar10-noise-wide --data-dir DIR --device cuda --strategy FILE
 
-FILE is cifar10-noise's strategy, which expects the learning rate to fall at 50 % of the training, here at 90 %:
-`aw.load(found).retimed(0.5, 0.9).save(FILE)`. This recipe's own search has not run.
+FILE is cifar10-noise's strategy, as it is. This recipe's own search has not run.
 
-Cost      on one NVIDIA H200: a training with law 8.6 minutes; the others have not run.
-Expect    law 89.5 %, and 88.3 with an older strategy that was not retimed; the paper has 89.7, and 76.8 without
-          weighting.
+Cost      on one NVIDIA H200: a training with law 8.4 minutes; the others have not run.
+Expect    law 89.7 %, as the paper, which has 76.8 without weighting; 88.3 with an older strategy.
 """
 
 from dataclasses import replace

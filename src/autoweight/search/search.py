@@ -21,7 +21,6 @@ from autoweight.strategy.actor import BOUNDS, bounds_of
 from autoweight.strategy.features import check_features
 from autoweight.training.check import check_network
 from autoweight.training.device import check_device, isolated
-from autoweight.training.schedule import drop_shares
 from autoweight.workers import Problem, make_workers
 
 
@@ -85,7 +84,6 @@ def search(
             "episodes": (config.num_episodes + config.choice_rounds) * config.num_workers,
             "network_steps": found.network_steps,
             "dropped_trainings": found.dropped,
-            "learning_rate_drops": drop_shares(training),
         },
     )
 

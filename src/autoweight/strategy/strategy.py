@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any, get_args
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -101,33 +100,6 @@ class Strategy(Weigher):
         copy._live = LiveActor(self.actor, self.actor_stages)  # type: ignore[arg-type]
         copy.capturable = False
         return copy
-
-    def retimed(self, moment: float, new_moment: float) -> "Strategy":
-        """The same strategy, less its actor, for a training in which something happens earlier or later.
-
-        The learning rate's first drop, say: what the strategy does up to `moment`, a share of the training, it then
-        does up to `new_moment`, warm-up included, and the rest after it. The new table has a row for every percent of
-        the training.
-
-        >>> Strategy(torch.eye(3), features=("loss", "entropy")).retimed(1 / 3, 0.9).table[[0, 89, 90, 95]].tolist()
-        [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
-        """
-        for share in (moment, new_moment):
-            require(0 < share < 1, f"a moment is a share of the training, between 0 and 1, but was {share}.")
-        before = np.interp(np.arange(0.5, 100) / 100, [0, new_moment, 1], [0, moment, 1])  # at every row's middle
-        rows = [stage_at(float(progress), self.num_stages) for progress in before]
-        drops = np.interp(self.info.get("learning_rate_drops", []), [0, moment, 1], [0, new_moment, 1])
-        changes = [*self.info.get("retimed", []), [moment, new_moment]]
-        retimed = Strategy(
-            self.table[rows],
-            self.features,
-            sum(row < self.warmup_stages for row in rows),
-            self.label_feature,
-            self.normalised,
-            info=self.info | {"learning_rate_drops": drops.tolist(), "retimed": changes},
-        )
-        retimed._label_values = self._label_values
-        return retimed
 
     def observe_accuracy(self, accuracy: float) -> None:
         """Take in the running training's validation accuracy; only a live strategy uses it."""
