@@ -173,7 +173,8 @@ def test_no_files_and_no_torchvision(tmp_path):
     assert str(error.value) == (
         f"CIFAR-100 is not in {tmp_path}, where one version's files were expected (cifar-100-binary/train.bin, "
         "cifar-100-binary/test.bin or cifar-100-python/train, cifar-100-python/test): unpack them there from "
-        "https://www.cs.toronto.edu/~kriz/cifar.html, or install torchvision, which is missing and would fetch them."
+        "https://www.cs.toronto.edu/~kriz/cifar.html, or install a torchvision that fits torch, which would "
+        "fetch them (import of torchvision.datasets halted; None in sys.modules)."
     )
 
 

@@ -97,6 +97,13 @@ def test_search_then_train_with_law(tmp_path):
     autoweight(*live, "--knob", "law.live=True", "--out", "live", cwd=tmp_path)
 
 
+def test_a_search_without_references_tells_an_accuracy(tmp_path):
+    words = ["search", "digits-noise", "--search.reward", "plain", "--out", "found", *SHORT_SEARCH]
+    shown = autoweight(*words, cwd=tmp_path)
+    right = 100 * result_of(tmp_path / "found")["search"]["validation_gain"]
+    assert f"it was {right:.1f} % right, late stages counting more" in shown.stdout
+
+
 def wait_for(path: Path, process: subprocess.Popen) -> None:
     deadline = time.monotonic() + 60
     while not path.exists():

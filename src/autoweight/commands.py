@@ -93,7 +93,8 @@ def _show(folder: RunFolder, strategy: Strategy | None = None) -> None:
         for sentence in describe(strategy):
             console.print(sentence, highlight=False)
         gain = 100 * strategy.info["validation_gain"]
-        print(f"On the validation set it was {gain:.1f} points ahead of no weighting, late stages counting more.")
+        what = "% right" if strategy.info.get("reward") == "plain" else "points ahead of no weighting"
+        print(f"On the validation set it was {gain:.1f} {what}, late stages counting more.")
         if dropped := strategy.info.get("dropped_trainings"):
             print(f"{dropped} trainings of the search blew up and were left out.")
     if result["methods"]:

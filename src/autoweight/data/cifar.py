@@ -130,7 +130,7 @@ def _fetch(form: _Format, folder: Path) -> dict[str, Path]:
         wanted = " or ".join(", ".join(_names(version)) for version in (form.binary, form.python))
         raise UserError(
             f"{form.title} is not in {folder}, where one version's files were expected ({wanted}): unpack them there "
-            f"from {PAGE}, or install torchvision, which is missing and would fetch them."
+            f"from {PAGE}, or install a torchvision that fits torch, which would fetch them ({error})."
         ) from error
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -79,6 +79,7 @@ def search(
         info={
             "agent": config.agent,
             "seed": seed,
+            "reward": config.reward,
             "validation_gain": found.gain,
             "seconds": found.seconds,
             "episodes": (config.num_episodes + config.choice_rounds) * config.num_workers,
