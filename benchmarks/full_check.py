@@ -3,11 +3,12 @@
     python benchmarks/full_check.py DATA_DIR                              ResNet-18, 100 epochs, to 65 %: 5 minutes
     python benchmarks/full_check.py DATA_DIR --recipe cifar10-noise-wide --epochs 120 --weight-decay 5e-4 --stages 20 \
         --only uniform "strategy cifar10-noise-0"                         the schedule of WRN-28-10
+    python benchmarks/full_check.py DATA_DIR --normalise --only "strategy cifar10-noise-64-0"     weights of a mean of 1
     python benchmarks/full_check.py                                       only what was measured
 
 Strategies that begin alike share what they have in common, so that trying when to begin or to stop costs little. Every
-stage's end tells the accuracy on the validation images, which the training does not see, over all classes and in the
-worst one, and the share of wrong labels that the network has memorised. Every check is a JSON in results/full/.
+stage's end tells the accuracy on the validation images, which the training does not see, by class too, and the share of
+wrong labels that the network has memorised. Every check is a JSON in results/full/.
 """
 
 import argparse
@@ -44,7 +45,7 @@ class Moment:
 
     states: list[Tensor]
     val_accuracy: list[float]
-    worst_class: list[float]
+    class_accuracy: list[list[float]]
     memorised: list[float]
 
 
@@ -53,7 +54,7 @@ class Branches:
 
     def __init__(self, splits: Splits, network: str, training: TrainingConfig, normalise: bool, device: str) -> None:
         self.train, self.val = splits.train.to(device), splits.val.to(device)
-        self.classes = [of_class(self.val, label) for label in range(self.val.num_classes)]
+        self.val_by_class = [of_class(self.val, label) for label in range(self.val.num_classes)]
         self.wrong = wrong_ones(self.train)
         self.training = training
         make_model = partial(make_network, network, tuple(self.train.inputs.shape[1:]), self.train.num_classes)
@@ -82,14 +83,15 @@ class Branches:
         for stage in range(known, len(rows)):
             self.params.copy_(table[stage])
             self.steps.run(self.starts[stage], self.starts[stage + 1])
-            over_all, wrong, *by_class = [
-                accuracy(self.model, part, self.training.precision) for part in (self.val, self.wrong, *self.classes)
+            memorised, over_all, *by_class = [
+                accuracy(self.model, part, self.training.precision)
+                for part in (self.wrong, self.val, *self.val_by_class)
             ]
             moment = Moment(
                 self._states(),
                 [*moment.val_accuracy, over_all],
-                [*moment.worst_class, min(by_class)],
-                [*moment.memorised, wrong],
+                [*moment.class_accuracy, by_class],
+                [*moment.memorised, memorised],
             )
             self.moments[rows[: stage + 1]] = moment
         return moment
@@ -126,7 +128,7 @@ def check(asked: argparse.Namespace) -> dict:
         end = branches.run(tables[name][: asked.stages])
         strategies[name] = {
             "val_accuracy": end.val_accuracy,
-            "worst_class": end.worst_class,
+            "class_accuracy": end.class_accuracy,
             "memorised": end.memorised,
         }
         print(f"{time.perf_counter() - began:6.0f} s  {name}", flush=True)
@@ -145,7 +147,7 @@ def check(asked: argparse.Namespace) -> dict:
 
 
 def show() -> None:
-    """Accuracy, in the worst class too, and share of wrong labels memorised, at the end of every other stage."""
+    """Accuracy and the share of wrong labels memorised, at the end of every other stage; the worst class's below."""
     for path in sorted(FOLDER.glob("*.json")):
         one = json.loads(path.read_text())
         title = f"{one['recipe']}, {one['network']}, {one['images']} images, {one['epochs']} epochs"
@@ -155,11 +157,9 @@ def show() -> None:
         for name, own in one["strategies"].items():
             pairs = list(zip(own["val_accuracy"], own["memorised"], strict=True))[1::2]
             print(f"{name:80}" + "".join(f"{100 * good:6.1f}/{100 * bad:2.0f} " for good, bad in pairs))
-            if "worst_class" in own:  # not measured by the first checks
-                print(
-                    f"{'in the worst class':80}"
-                    + "".join(f"{100 * worst:6.1f}    " for worst in own["worst_class"][1::2])
-                )
+            if "class_accuracy" in own:  # not measured by the first checks
+                worst = map(min, own["class_accuracy"][1::2])
+                print(f"{'  in the worst class':80}" + "".join(f"{100 * one:6.1f}    " for one in worst))
 
 
 def main() -> None:
@@ -184,7 +184,9 @@ def main() -> None:
         name = "-".join(map(str, (asked.recipe, asked.network, asked.images, asked.epochs, asked.weight_decay)))
         path = FOLDER / f"{name}{'-normalised' if asked.normalise else ''}.json"
         if path.exists():  # another command's strategies stay
-            result["strategies"] = json.loads(path.read_text())["strategies"] | result["strategies"]
+            before = json.loads(path.read_text())
+            result["strategies"] = before["strategies"] | result["strategies"]
+            result["seconds"] += before["seconds"]
         path.write_text(json.dumps(result) + "\n")
     show()
 

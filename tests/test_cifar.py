@@ -173,9 +173,18 @@ def test_no_files_and_no_torchvision(tmp_path):
     assert str(error.value) == (
         f"CIFAR-100 is not in {tmp_path}, where one version's files were expected (cifar-100-binary/train.bin, "
         "cifar-100-binary/test.bin or cifar-100-python/train, cifar-100-python/test): unpack them there from "
-        "https://www.cs.toronto.edu/~kriz/cifar.html, or install a torchvision that fits torch, which would "
-        "fetch them (import of torchvision.datasets halted; None in sys.modules)."
+        "https://www.cs.toronto.edu/~kriz/cifar.html, or install torchvision, which is missing, to have them "
+        "fetched."
     )
+
+
+def test_a_torchvision_of_another_torch_is_told_apart(monkeypatch, tmp_path):
+    def fails(name):
+        raise RuntimeError("operator torchvision::nms does not exist")
+
+    monkeypatch.setattr(cifar, "import_module", fails)
+    with pytest.raises(UserError, match=r"install torchvision, whose build does not fit torch \d+\.\d+"):
+        cifar10(tmp_path)
 
 
 @pytest.mark.parametrize("version", [BINARY, PYTHON])

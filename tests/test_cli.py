@@ -97,7 +97,7 @@ def test_search_then_train_with_law(tmp_path):
     autoweight(*live, "--knob", "law.live=True", "--out", "live", cwd=tmp_path)
 
 
-def test_a_search_without_references_tells_an_accuracy(tmp_path):
+def test_a_search_by_plain_accuracy_tells_it(tmp_path):
     words = ["search", "digits-noise", "--search.reward", "plain", "--out", "found", *SHORT_SEARCH]
     shown = autoweight(*words, cwd=tmp_path)
     right = 100 * result_of(tmp_path / "found")["search"]["validation_gain"]

@@ -65,13 +65,14 @@ def _compare(config: RunConfig, folder: RunFolder) -> dict[str, Any]:
 
 
 def _search(config: RunConfig, folder: RunFolder) -> Strategy:
+    sign = "+" if config.search.reward == "difference" else ""
     with ProgressBar() as bar:
 
         def show(progress: Progress) -> None:
             doing = f"{progress.doing} {progress.episode + 1}.{progress.stage + 1}: reference "
             doing += f"{progress.reference_accuracy:.1%}, greedy {progress.greedy_gain:+.1%}"
             if not isnan(progress.best_gain):
-                doing += f", best {progress.best_gain:+.1%}"
+                doing += f", best {progress.best_gain:{sign}.1%}"
             bar.update(progress.done, progress.total, doing)
 
         return searching.find_strategy(config, folder, show)

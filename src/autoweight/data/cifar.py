@@ -127,10 +127,12 @@ def _fetch(form: _Format, folder: Path) -> dict[str, Path]:
     try:
         sets = import_module("torchvision.datasets")
     except (ImportError, RuntimeError) as error:  # RuntimeError: a torchvision of another torch
+        missing = isinstance(error, ModuleNotFoundError)
+        why = "which is missing" if missing else f"whose build does not fit torch {torch.__version__}"
         wanted = " or ".join(", ".join(_names(version)) for version in (form.binary, form.python))
         raise UserError(
             f"{form.title} is not in {folder}, where one version's files were expected ({wanted}): unpack them there "
-            f"from {PAGE}, or install a torchvision that fits torch, which would fetch them ({error})."
+            f"from {PAGE}, or install torchvision, {why}, to have them fetched."
         ) from error
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ class Episode(NamedTuple):
     tables: Tensor
     """The strategy parameters that each worker used, `[workers, stages, P]`."""
     returns: Tensor
-    """Mean of the stages' accuracy differences, weighted as rewards are, `[workers]`; NaN where a training blew up."""
+    """Mean of the stages' rewards before their growth, weighted by it, `[workers]`; NaN where a training blew up."""
 
 
 class Progress(NamedTuple):
