@@ -5,7 +5,7 @@
 
 A kept run is one JSON, results/runs/NAME.json: the run's result.json with the configuration that it ran under, less the
 paths of the machine. A search also leaves its strategy as results/strategies/NAME.safetensors; STRATEGY is the name of
-the kept one that law was trained with. NAME-late is the strategy NAME, stretched in time.
+the kept one that law was trained with. NAME-late is the strategy NAME, retimed: docs/results.md.
 """
 
 import json
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 RUNS, STRATEGIES = ROOT / "results" / "runs", ROOT / "results" / "strategies"
 BEGIN, END = "<!-- made by `make results` -->", "<!-- end of what `make results` made -->"
 
-STRETCHED = "-late"
+RETIMED = "-late"
 CLEAN, NOISE, LONGTAIL = "clean", "40 % of labels redrawn", "long tail, factor 100"
 STEP10, STEP100 = "classes 0 to 1 cut by 25", "classes 0 to 9 cut by 10"
 
@@ -114,10 +114,10 @@ def task_of(config: dict[str, Any]) -> Task:
 
 
 def row_of(config: dict[str, Any], method: str, found: set[str]) -> Row:
-    """The row that a method of a run belongs to; law's strategies were `found` by a kept search, or stretched."""
+    """The row that a method of a run belongs to; law's strategies were `found` by a kept search, or retimed."""
     if method == "law":
         strategy = config["strategy"]
-        return Row("law" if strategy.removesuffix(STRETCHED) in found else "set by hand", f"strategy {strategy}")
+        return Row("law" if strategy.removesuffix(RETIMED) in found else "set by hand", f"strategy {strategy}")
     return Row(method, ", ".join(f"{name} {value}" for name, value in config["knobs"].get(method, {}).items()))
 
 

@@ -3,7 +3,7 @@
     autoweight search cifar10-imbalance --data-dir DIR --device cuda
     autoweight compare cifar10-imbalance --data-dir DIR --device cuda --strategy FILE
 
-Cost      on one NVIDIA H200: search 3.9 minutes; each of three trainings side by side 1.9, by the first third of them.
+Cost      on one NVIDIA H200: search 3.9 minutes; each of three trainings side by side about 2.
 Expect    not measured yet; the paper has 85.9 % without weighting and 88.4 with LAW.
 """
 
