@@ -165,6 +165,18 @@ def test_a_loss_that_blows_up_fails_the_run_with_1(tmp_path):
     assert (tmp_path / "run" / "config.yaml").exists()
 
 
+def test_a_method_that_blows_up_does_not_take_the_others_along(tmp_path):
+    knobs = [f"--knob=constant.{knob}" for knob in ("loss=0", "bias=-30", "warmup=0")]  # weights of 0: it stands still
+    words = ["digits-noise", "--methods", "uniform,constant", *knobs, "--training.learning-rate", "1e30", *SHORT]
+    for again in ([*words, "--out", "run"], ["--out", "run", "--resume"]):
+        failed = autoweight("compare", *again, cwd=tmp_path, status=1)
+        assert "uniform, seed 0: the loss turned NaN or infinite at step" in failed.stderr
+        assert "constant" in failed.stdout
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert list(result["methods"]) == ["constant"]
+    assert len(result["failed"]) == 1
+
+
 def test_list_names_everything(tmp_path):
     shown = autoweight("list", cwd=tmp_path).stdout
     for name in [*RECIPES, *METHODS, *NETWORKS, "digits", "focal.gamma=2.0"]:

@@ -1,5 +1,7 @@
 """Every method against hand-computed weights, and all of them through one conformance suite."""
 
+import re
+
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
@@ -49,6 +51,46 @@ def test_weights_follow_a_permutation(name, knobs_of_method):
     weights = weigher.weigh(losses, logits, labels, progress=0.6, indices=torch.arange(6))
     moved = weigher.weigh(losses[order], logits[order], labels[order], progress=0.6, indices=torch.arange(6)[order])
     assert_close(moved, weights[order])
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    ("losses", "labels", "sentence"),
+    [
+        (torch.ones(6, 1), torch.zeros(6).long(), "shapes are"),
+        (torch.tensor(1.0), torch.zeros(6).long(), "reduction='none'"),
+        (torch.ones(6), torch.zeros(6, 1).long(), "shapes are"),
+        (torch.ones(6), torch.ones(6, dtype=torch.uint8), "torch.uint8: use .long()"),
+        (torch.ones(6), torch.ones(6), "torch.float32: use .long()"),
+        (torch.ones(6).long(), torch.zeros(6).long(), "losses must be real numbers"),
+        (torch.ones(6), torch.tensor([0, 1, 2, 0, 1, -1]), "label -1 is out of range"),
+        (torch.ones(6), torch.tensor([0, 1, 2, 0, 1, 3]), "label 3 is out of range: with 3 classes"),
+    ],
+)
+def test_a_batch_that_torch_would_bend_is_refused(name, losses, labels, sentence, knobs_of_method):
+    weigher = make_method(name, FACTS, knobs_of_method.get(name, {}))
+    with pytest.raises(aw.UserError, match=re.escape(sentence)):
+        weigher.weigh(losses, torch.zeros(6, 3), labels, progress=0.5, indices=torch.arange(6))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_empty_batch_is_refused(name, knobs_of_method):
+    weigher, nothing = make_method(name, FACTS, knobs_of_method.get(name, {})), torch.zeros(0)
+    with pytest.raises(aw.UserError, match="the batch is empty"):
+        weigher.weigh(nothing, torch.zeros(0, 3), nothing.long(), progress=0.5, indices=nothing.long())
+
+
+def test_labels_have_to_lie_within_the_class_counts():
+    strategy = aw.Strategy(torch.zeros(1, 2), features=("label",), class_counts=torch.tensor([3, 3]))
+    for weigher in (strategy, aw.ClassBalanced(torch.tensor([3, 3]))):
+        with pytest.raises(aw.UserError, match="with 2 classes"):
+            weigher.weigh(torch.ones(3), torch.zeros(3, 3), torch.arange(3), progress=0.5)
+
+
+@pytest.mark.parametrize("progress", [-1, 5, float("nan")])
+def test_self_paced_refuses_a_progress_that_is_no_share(progress):
+    with pytest.raises(aw.UserError, match="from 0 to 1"):
+        aw.SelfPaced().weigh(torch.ones(3), torch.zeros(3, 3), torch.arange(3), progress=progress)
 
 
 @pytest.mark.parametrize("name", METHODS)

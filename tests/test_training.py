@@ -26,7 +26,9 @@ def make_model(seed=0):
 
 def run(weigher=None, config=CONFIG, seed=1, model=None, checkpoint=None, on_stage=lambda report: None):
     model = model or make_model()
-    train([Training(model, make_blobs(), make_blobs(30, seed=9), weigher, seed, on_stage=on_stage)], config, checkpoint)
+    data = make_blobs(), make_blobs(30, seed=9)
+    outcome = train([Training(model, *data, weigher, seed, on_stage=on_stage)], config, checkpoint)
+    assert outcome.failures == [""]
     return model.state_dict()
 
 
@@ -123,19 +125,47 @@ def test_live_strategies_go_on_too(tmp_path):
     assert_same(run(strategy.live(), model=make_model(seed=5), checkpoint=checkpoint), run(strategy.live()))
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_a_loss_that_blows_up_stops_the_run_and_keeps_what_was_saved(tmp_path, bad):
-    class Poisoned(nn.Linear):
-        calls = 0
+class Poisoned(nn.Linear):
+    """Its 15th step gives no number; the stages of CONFIG have six."""
 
-        def forward(self, inputs):
-            Poisoned.calls += self.training
-            return super().forward(inputs) * (bad if self.training and Poisoned.calls == 15 else 1.0)
+    def __init__(self, poison):
+        super().__init__(2, 3)
+        self.poison, self.steps = poison, 0
 
-    checkpoint = CheckpointFile(tmp_path / "run")
-    with pytest.raises(aw.RunError, match="step 14"):
-        run(None, model=Poisoned(2, 3), checkpoint=checkpoint)
-    assert checkpoint.load()["stage"] == 2  # of six steps each
+    def forward(self, inputs):
+        self.steps += self.training
+        return super().forward(inputs) * (self.poison if self.training and self.steps == 15 else 1.0)
+
+
+@pytest.mark.parametrize("poison", [float("nan"), float("inf")])
+def test_a_loss_that_blows_up_ends_the_training_with_a_sentence_and_keeps_what_was_saved(tmp_path, poison):
+    checkpoint, stages = CheckpointFile(tmp_path / "run"), []
+    training = Training(Poisoned(poison), make_blobs(), make_blobs(), None, 1, name="mine", on_stage=stages.append)
+    (why,) = train([training], CONFIG, checkpoint).failures
+    assert why.startswith("mine: the loss turned NaN or infinite at step 14: lower the learning rate")
+    assert checkpoint.load()["stage"] == len(stages) == 2
+
+
+@pytest.mark.parametrize("killed_after", [1, 3])
+def test_others_go_on_beside_one_that_blows_up_killed_or_not(tmp_path, killed_after):
+    def kill(report):
+        if report.stage == killed_after:
+            raise KilledError
+
+    def both(on_stage=lambda report: None):
+        data = make_blobs(), make_blobs(30, seed=9)
+        good = Training(make_model(), *data, None, 1, on_stage=on_stage)
+        outcome = train(
+            [Training(Poisoned(float("nan")), *data, None, 1), good], CONFIG, CheckpointFile(tmp_path / "c")
+        )
+        return outcome.failures, good.model.state_dict()
+
+    with pytest.raises(KilledError):
+        both(on_stage=kill)
+    (why, none), params = both()
+    assert "at step" in why
+    assert none == ""
+    assert_same(params, run())
 
 
 def test_learning_rate_by_stage_and_cosine():

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from autoweight import comparison, searching
 from autoweight.config import RunConfig
+from autoweight.errors import RunError
 from autoweight.recipes import get_recipe
 from autoweight.report.progress import ProgressBar
 from autoweight.report.tables import comparison_table
@@ -27,7 +28,7 @@ def compare(config: RunConfig, out: Path | None, resume: bool) -> None:
     comparison.check(config)
     with _run_folder(config, out, resume) as folder:
         if folder.result() is None:
-            folder.finish(comparison.make_result(config, _compare(config, folder)))
+            folder.finish(comparison.make_result(config, **_compare(config, folder)))
         _show(folder)
 
 
@@ -36,7 +37,7 @@ def search(config: RunConfig, out: Path | None, resume: bool) -> None:
     searching.check(config)
     with _run_folder(config, out, resume) as folder:
         strategy = _search(config, folder)
-        folder.finish(comparison.make_result(config, {}, search=searching.search_result(strategy)))
+        folder.finish(comparison.make_result(config, methods={}, search=searching.search_result(strategy)))
         _show(folder, strategy)
         print(f"use it: {_command_to_use(config, folder.path / RUN_FILE)}")
 
@@ -54,8 +55,8 @@ def demo(config: RunConfig, out: Path | None, resume: bool) -> None:
         strategy = _search(config, folder)
         if folder.result() is None:
             with_strategy = replace(config, strategy=str(folder.path / RUN_FILE))
-            methods = _compare(with_strategy, folder)
-            folder.finish(comparison.make_result(config, methods, search=searching.search_result(strategy)))
+            compared = _compare(with_strategy, folder)
+            folder.finish(comparison.make_result(config, **compared, search=searching.search_result(strategy)))
         _show(folder, strategy)
 
 
@@ -101,6 +102,9 @@ def _show(folder: RunFolder, strategy: Strategy | None = None) -> None:
     if result["methods"]:
         console.print(comparison_table(result))
     print(f"run folder: {folder.path}")
+    if failed := result.get("failed"):
+        more = f" So did {len(failed) - 1} more: see result.json." if len(failed) > 1 else ""
+        raise RunError(f"{failed[0]}{more}")
 
 
 @contextmanager

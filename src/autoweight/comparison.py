@@ -11,6 +11,7 @@ import torch
 import autoweight
 from autoweight.config import RunConfig, TrainingConfig
 from autoweight.data import Splits, check_training_data, load_splits
+from autoweight.errors import RunError
 from autoweight.methods import TrainingFacts, check_knobs, make_method
 from autoweight.models import make_network
 from autoweight.run_folder import RunFolder
@@ -52,12 +53,15 @@ def check_stages(training: TrainingConfig, num_samples: int) -> None:
 
 
 def compare(config: RunConfig, folder: RunFolder, listen: Listener) -> dict[str, Any]:
-    """Train every method on every seed, going on from what the folder holds; returns the `methods` part of a result."""
+    """Train every method on every seed, going on from what the folder holds; gives a result's `methods` and `failed`.
+
+    A method that fails on one seed is left out, with a sentence that says why.
+    """
     jobs = [Job(method, seed) for seed in config.seeds for method in config.methods]
     total = len(jobs) * config.training.num_stages
     for first in range(0, len(jobs), config.side_by_side):
         group = jobs[first : first + config.side_by_side]
-        if all(folder.find(event="trained", method=job.method, seed=job.seed) for job in group):
+        if all(_ended(folder, job) for job in group):
             continue
 
         def report(job: Job, stage: StageReport, first: int = first, group: list[Job] = group) -> None:
@@ -66,16 +70,22 @@ def compare(config: RunConfig, folder: RunFolder, listen: Listener) -> dict[str,
             listen(done, total, f"training {', '.join(f'{job.method} {job.seed}' for job in group)}")
 
         for job, outcome in zip(group, _train(config, group, folder, report), strict=True):
-            folder.log({"event": "trained", **job._asdict(), **outcome})
+            folder.log({"event": "failed" if "why" in outcome else "trained", **job._asdict(), **outcome})
         folder.checkpoint(_checkpoint_name(group)).remove()
     results: dict[str, Any] = {}
+    failed: list[str] = []
     for method in config.methods:
-        lines = [folder.find(event="trained", method=method, seed=seed) or {} for seed in config.seeds]
-        results[method] = {key: [line[key] for line in lines] for key in ("test_accuracy", "train_seconds")}
-    return results
+        lines = [_ended(folder, Job(method, seed)) or {} for seed in config.seeds]
+        if whys := [line["why"] for line in lines if "why" in line]:
+            failed += whys
+        else:
+            results[method] = {key: [line[key] for line in lines] for key in ("test_accuracy", "train_seconds")}
+    if not results:
+        raise RunError(failed[0])
+    return {"methods": results, **({"failed": failed} if failed else {})}
 
 
-def make_result(config: RunConfig, methods: dict[str, Any], **more: Any) -> dict[str, Any]:
+def make_result(config: RunConfig, *, methods: dict[str, Any], **more: Any) -> dict[str, Any]:
     """The content of result.json."""
     return {
         "recipe": config.recipe,
@@ -103,17 +113,21 @@ def recovered_fractions(methods: dict[str, Any]) -> dict[str, float]:
 
 def _train(
     config: RunConfig, jobs: Sequence[Job], folder: RunFolder, report: Callable[[Job, StageReport], None]
-) -> list[dict[str, float]]:
-    """Train the jobs side by side and test each."""
+) -> list[dict[str, Any]]:
+    """Train the jobs side by side and test each; those that failed say why instead."""
     parts = {job.seed: Splits(*(part.to(config.device) for part in _load(config, job.seed))) for job in jobs}
     with isolated(config.device):
         trainings = [_training(config, job, parts[job.seed], report) for job in jobs]
         checkpoint = folder.checkpoint(_checkpoint_name(jobs))
-        seconds = train(trainings, config.training, checkpoint)
-    precision = config.training.precision
+        seconds, failures = train(trainings, config.training, checkpoint)
     return [
-        {"test_accuracy": accuracy(one.model, parts[one.seed].test, precision), "train_seconds": seconds}
-        for one in trainings
+        {"why": why}
+        if why
+        else {
+            "test_accuracy": accuracy(one.model, parts[one.seed].test, config.training.precision),
+            "train_seconds": seconds,
+        }
+        for one, why in zip(trainings, failures, strict=True)
     ]
 
 
@@ -130,6 +144,12 @@ def _training(config: RunConfig, job: Job, splits: Splits, report: Callable[[Job
         on_stage=partial(report, job),
         name=f"{job.method}, seed {job.seed}",
     )
+
+
+def _ended(folder: RunFolder, job: Job) -> dict[str, Any] | None:
+    """The line that a training ends with, if it has."""
+    lines = (folder.find(event=event, **job._asdict()) for event in ("trained", "failed"))
+    return next((line for line in lines if line), None)
 
 
 def _checkpoint_name(jobs: Sequence[Job]) -> str:

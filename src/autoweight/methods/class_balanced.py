@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import require
-from autoweight.strategy import Weigher
+from autoweight.strategy import Weigher, check_batch
 
 
 class ClassBalanced(Weigher):
@@ -32,6 +32,7 @@ class ClassBalanced(Weigher):
         self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """The weight of each sample's class."""
+        check_batch(losses, logits, labels, len(self.class_weights))
         if self.class_weights.device != losses.device:
             self.class_weights = self.class_weights.to(losses.device)
         return self.class_weights[labels].to(losses.dtype)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import require
-from autoweight.strategy import Weigher
+from autoweight.strategy import Weigher, check_batch
 
 
 class Focal(Weigher):
@@ -28,5 +28,6 @@ class Focal(Weigher):
         self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """Near 0 where the network is sure of the label, near 1 where it is sure of another."""
-        likelihood = logits.softmax(dim=-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+        check_batch(losses, logits, labels)
+        likelihood = logits.softmax(dim=-1).gather(-1, labels.long().unsqueeze(-1)).squeeze(-1)
         return ((1 - likelihood).clamp(min=0) ** self.gamma).to(losses.dtype)

@@ -6,16 +6,18 @@ Knobs   None.
 Cost    One look-up a step.
 """
 
+import torch
 from torch import Tensor
 
 from autoweight.errors import UserError, require
-from autoweight.strategy import Weigher
+from autoweight.strategy import Weigher, check_batch
 
 
 class Oracle(Weigher):
     """Weights of 1 where `clean[index]`, else 0."""
 
     def __init__(self, clean: Tensor) -> None:
+        clean = torch.as_tensor(clean)
         require(clean.dim() == 1 and len(clean) > 0, "oracle needs one true or false for every training sample.")
         self.clean = clean.bool()
 
@@ -23,6 +25,7 @@ class Oracle(Weigher):
         self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """1 for samples whose label is true, 0 for the others."""
+        check_batch(losses, logits, labels)
         if indices is None:
             raise UserError("oracle knows samples by their position: pass indices= to weigh.")
         if self.clean.device != losses.device:

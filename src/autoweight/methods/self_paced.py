@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import require, unknown
-from autoweight.strategy import Weigher
+from autoweight.strategy import Weigher, check_batch
+from autoweight.strategy.stages import check_progress
 
 Regulariser = Literal["hard", "linear", "mixture"]
 
@@ -41,6 +42,9 @@ class SelfPaced(Weigher):
         self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """The regulariser's closed-form weights at the age that `progress` has brought."""
+        check_batch(losses, logits, labels)
+        if not isinstance(progress, Tensor):
+            check_progress(progress)
         share = self.start + (self.end - self.start) * progress
         age = quantile(losses.float(), share)
         return self_paced_weights(losses.float(), age, self.regulariser, self.lower).to(losses.dtype)

@@ -8,7 +8,7 @@ Cost    None: all-ones weights train to the same bits as no weights at all.
 import torch
 from torch import Tensor
 
-from autoweight.strategy import Weigher
+from autoweight.strategy import Weigher, check_batch
 
 
 class Uniform(Weigher):
@@ -18,4 +18,5 @@ class Uniform(Weigher):
         self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """All ones."""
+        check_batch(losses, logits, labels)
         return torch.ones_like(losses, requires_grad=False)

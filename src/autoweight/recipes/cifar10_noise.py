@@ -4,7 +4,7 @@
     autoweight compare cifar10-noise --data-dir DIR --device cuda --strategy FILE
 
 Cost      on one NVIDIA H200: search 4.5 minutes, each of four trainings side by side 2.3.
-Expect    uniform 70.3 %, constant 84.0, law 89.0 and 88.8 by two searches, oracle 92.1; the paper has 79.4 and 86.3
+Expect    uniform 69.7 %, constant 84.0, law 89.0 and 88.6 by two searches, oracle 92.1; the paper has 79.4 and 86.3
           with LAW.
 """
 

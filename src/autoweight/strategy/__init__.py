@@ -1,6 +1,6 @@
 """What a strategy is: features of samples, the weight function, stages, and the file that holds it all."""
 
 from autoweight.strategy.strategy import Strategy
-from autoweight.strategy.weigher import Weigher, weighted_mean
+from autoweight.strategy.weigher import Weigher, check_batch, weighted_mean
 
-__all__ = ["Strategy", "Weigher", "weighted_mean"]
+__all__ = ["Strategy", "Weigher", "check_batch", "weighted_mean"]

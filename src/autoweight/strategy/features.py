@@ -61,11 +61,6 @@ def batch_features(
     losses: Tensor, logits: Tensor, labels: Tensor, features: tuple[Feature, ...], values: Tensor | None = None
 ) -> Tensor:
     """The chosen features of a batch, normalised, `[batch, features]`; `values` holds `label_values`, if used."""
-    require(
-        losses.dim() == 1 and logits.dim() == 2 and len(losses) == len(logits) == len(labels),
-        f"weights need losses [batch] (reduction='none'), logits [batch, classes] and labels [batch], but shapes are "
-        f"{tuple(losses.shape)}, {tuple(logits.shape)} and {tuple(labels.shape)}.",
-    )
     logits = logits.detach().float()
     columns = []
     for name in features:

@@ -9,9 +9,14 @@ from autoweight.errors import require
 
 def stage_at(progress: float, num_stages: int) -> int:
     """The stage, counted from 0, that `progress` in [0, 1] lies in; the very end belongs to the last stage."""
-    require(0 <= progress <= 1, f"progress is the fraction of the training done, from 0 to 1, but was {progress}.")
+    check_progress(progress)
     # The tiny nudge undoes rounding: step / total_steps * num_stages can land just below a whole number.
     return min(int(progress * num_stages * (1 + 1e-12)), num_stages - 1)
+
+
+def check_progress(progress: float) -> None:
+    """Raise `UserError` unless `progress` is a share."""
+    require(0 <= progress <= 1, f"progress is the fraction of the training done, from 0 to 1, but was {progress}.")
 
 
 def stage_of(progress: Tensor, num_stages: int) -> Tensor:

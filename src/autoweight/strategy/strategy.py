@@ -13,7 +13,7 @@ from autoweight.strategy.actor import Actor
 from autoweight.strategy.features import batch_features, check_features, label_values
 from autoweight.strategy.live import LiveActor
 from autoweight.strategy.stages import stage_at, stage_of
-from autoweight.strategy.weigher import Weigher
+from autoweight.strategy.weigher import Weigher, check_batch
 from autoweight.strategy.weighting import weigh
 
 
@@ -79,9 +79,11 @@ class Strategy(Weigher):
         self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """Equation 3 with the parameters of the stage that `progress` lies in."""
+        values = self._values_on(losses.device)
+        check_batch(losses, logits, labels, None if values is None else len(values))
         params = self._params_at(progress, losses)
         with torch.no_grad():
-            features = batch_features(losses, logits, labels, self.features, self._values_on(losses.device))
+            features = batch_features(losses, logits, labels, self.features, values)
             return weigh(features, params, self.normalised).to(losses.dtype)
 
     def with_class_counts(self, class_counts: Tensor) -> "Strategy":
@@ -197,9 +199,11 @@ class Strategy(Weigher):
 
 
 def _checked(class_counts: Any) -> Tensor:
-    counts = torch.as_tensor(class_counts)
-    require(
-        counts.dim() == 1 and bool(counts.isfinite().all()) and bool((counts >= 0).all()) and bool(counts.any()),
-        "class_counts says how many training samples each class has, such as torch.bincount(labels).",
-    )
+    wanted = "class_counts says how many training samples each class has, such as torch.bincount(labels)."
+    try:
+        counts = torch.as_tensor(class_counts)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UserError(wanted) from error
+    sound = counts.dim() == 1 and bool(counts.isfinite().all()) and bool((counts >= 0).all()) and bool(counts.any())
+    require(sound, wanted)
     return counts

@@ -4,7 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -12,7 +12,7 @@ from autoweight.checkpoint import CheckpointFile
 from autoweight.config import Augmentation, TrainingConfig
 from autoweight.data import Samples, check_training_data
 from autoweight.data.loader import Loader
-from autoweight.errors import RunError, require
+from autoweight.errors import require
 from autoweight.strategy import Weigher
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.captured import CapturedSteps
@@ -45,35 +45,48 @@ class Training:
     name: str = "training"
 
 
-def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: CheckpointFile | None = None) -> float:
-    """Train the networks in place, side by side; with a checkpoint, go on from there. Returns each one's seconds.
+class Outcome(NamedTuple):
+    """What trainings side by side came to."""
+
+    seconds: float
+    """Time spent on each, over all sittings."""
+    failures: list[str]
+    """A sentence for each; empty where its loss stayed finite."""
+
+
+def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: CheckpointFile | None = None) -> Outcome:
+    """Train the networks in place, side by side; with a checkpoint, go on from there.
 
     A training without a weigher is not weighted at all. The batches, and what is random inside a network, depend on
     its seed and the stage alone, so that a training that was killed and goes on ends with the same parameters. The
-    networks need the same number of steps.
+    networks need the same number of steps. One whose loss turns NaN reports no more; the others go on without it.
     """
     slots = make_slots(trainings, config)
     epoch_steps = {slot.loader.steps_per_epoch for slot in slots}
     require(len(epoch_steps) == 1, "trainings side by side need as many steps each: run them with --side-by-side 1.")
     total_steps = epoch_steps.pop() * config.epochs
     starts = stage_starts(total_steps, config.num_stages)
-    first_stage, seconds = _restore(checkpoint, slots)
+    first_stage, seconds, failures = _restore(checkpoint, slots)
     steps = _make_steps(slots, config, total_steps)
     for stage in range(first_stage, config.num_stages):
         began = time.perf_counter()
         losses, first_bad_steps = steps.run(starts[stage], starts[stage + 1])
-        for training, bad in zip(trainings, first_bad_steps.tolist(), strict=True):
-            _stop_if_bad(training, bad)
         seconds += (time.perf_counter() - began) / len(trainings)
-        for training, loss in zip(trainings, losses.tolist(), strict=True):
+        bad_steps = first_bad_steps.tolist()
+        failures = [why or _failure(*of) for why, *of in zip(failures, trainings, bad_steps, strict=True)]
+        if all(failures):
+            break
+        for training, loss, why in zip(trainings, losses.tolist(), failures, strict=True):
+            if why:
+                continue
             val_accuracy = accuracy(training.model, training.val_data, config.precision)
             if training.weigher is not None:
                 training.weigher.observe_accuracy(val_accuracy)
             training.on_stage(StageReport(stage, loss, val_accuracy, seconds))
         if checkpoint is not None:
-            state = {"stage": stage + 1, "seconds": seconds, "slots": [slot.state_dict() for slot in slots]}
-            checkpoint.save(state)
-    return seconds
+            state = {"stage": stage + 1, "seconds": seconds, "failures": failures}
+            checkpoint.save(state | {"slots": [slot.state_dict() for slot in slots]})
+    return Outcome(seconds, failures)
 
 
 def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Slot]:
@@ -103,18 +116,17 @@ def _make_steps(slots: Sequence[Slot], config: TrainingConfig, total_steps: int)
         return PlainSteps(slots, config, total_steps)
 
 
-def _stop_if_bad(training: Training, first_bad_step: int) -> None:
-    if first_bad_step >= 0:
-        raise RunError(
-            f"{training.name}: the loss turned NaN or infinite at step {first_bad_step}: lower the learning rate, or "
-            "look at the data. What was saved before is kept."
-        )
+def _failure(training: Training, first_bad_step: int) -> str:
+    if first_bad_step < 0:
+        return ""
+    what = f"the loss turned NaN or infinite at step {first_bad_step}"
+    return f"{training.name}: {what}: lower the learning rate, or look at the data."
 
 
-def _restore(checkpoint: CheckpointFile | None, slots: Sequence[Slot]) -> tuple[int, float]:
+def _restore(checkpoint: CheckpointFile | None, slots: Sequence[Slot]) -> tuple[int, float, list[str]]:
     state = checkpoint.load() if checkpoint is not None else None
     if state is None:
-        return 0, 0.0
+        return 0, 0.0, [""] * len(slots)
     for slot, slot_state in zip(slots, state["slots"], strict=True):
         slot.load_state_dict(slot_state)
-    return state["stage"], state["seconds"]
+    return state["stage"], state["seconds"], state["failures"]
