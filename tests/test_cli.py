@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,8 +17,7 @@ import yaml
 
 import autoweight as aw
 from autoweight import commands
-from autoweight.config import DataConfig
-from autoweight.config_files import dump_config
+from autoweight.config_files import dump_config, load_config
 from autoweight.flag_errors import one_sentence
 from autoweight.methods import METHODS
 from autoweight.models import NETWORKS
@@ -78,17 +78,20 @@ def test_train_with_a_knob_makes_its_own_run_folder(tmp_path):
 
 
 def test_search_then_train_with_law(tmp_path):
-    shown = autoweight(
-        "search", "digits-noise", "--agent", "actor-critic", "--out", "found", *SHORT_SEARCH, cwd=tmp_path
-    )
+    own = ["--data.noise-rate", 0.2, "--training.drop-stages", 1, 2, "--data.train-on-all", "--seed", 4]
+    words = ["search", "digits-noise", "--agent", "actor-critic", "--out", "found", *own, *SHORT_SEARCH]
+    shown = autoweight(*words, cwd=tmp_path)
     assert "count" in shown.stdout
-    assert "--strategy found/strategy.safetensors" in shown.stdout
     result = result_of(tmp_path / "found")
     assert set(result["search"]) == {"validation_gain", "seconds", "episodes", "network_steps", "strategy"}
     gain = 100 * result["search"]["validation_gain"]
-    assert f"{gain:.1f} points ahead of no weighting" in shown.stdout
+    assert f"{abs(gain):.1f} points {'ahead of' if gain >= 0 else 'behind'} no weighting" in shown.stdout
     strategy = aw.load(tmp_path / "found" / "strategy.safetensors")
     assert strategy.info["recipe"] == "digits-noise"
+    use_it = shlex.split(shown.stdout.split("use it: autoweight")[1])
+    autoweight(*use_it, "--out", "used", cwd=tmp_path)
+    searched, used = (load_config(tmp_path / name / "config.yaml") for name in ("found", "used"))
+    assert (used.data, used.training, used.seed) == (searched.data, searched.training, searched.seed)
     words = ["train", "digits-longtail", "--method", "law", "--strategy", "found/strategy.safetensors"]
     words += ["--network", "small_cnn", "--training.batch-size", 16]
     autoweight(*words, "--out", "law", *SHORT, cwd=tmp_path)
@@ -166,7 +169,7 @@ def test_a_loss_that_blows_up_fails_the_run_with_1(tmp_path):
 
 
 def test_a_method_that_blows_up_does_not_take_the_others_along(tmp_path):
-    knobs = [f"--knob=constant.{knob}" for knob in ("loss=0", "bias=-30", "warmup=0")]  # weights of 0: it stands still
+    knobs = [f"--knob=constant.{knob}" for knob in ("loss=0", "bias=-100", "warmup=0")]  # weights of 0: it stands still
     words = ["digits-noise", "--methods", "uniform,constant", *knobs, "--training.learning-rate", "1e30", *SHORT]
     for again in ([*words, "--out", "run"], ["--out", "run", "--resume"]):
         failed = autoweight("compare", *again, cwd=tmp_path, status=1)
@@ -204,10 +207,10 @@ def test_demo_tells_the_whole_story(tmp_path):
 
 
 def test_a_run_on_files_resumes_from_anywhere_and_says_how_to_use_it(tmp_path):
-    strategy = commands._command_to_use(
-        replace(get_recipe("cifar10-noise"), data=DataConfig(folder="/my data"), device="cuda"), Path("a b/s")
-    )
-    assert strategy.endswith("cifar10-noise --method law --strategy 'a b/s' --data-dir '/my data' --device cuda")
+    recipe = get_recipe("cifar10-noise")
+    config = replace(recipe, data=replace(recipe.data, folder="/my data"), device="cuda")
+    used = commands._command_to_use(config, Path("a b/s"))
+    assert used.endswith("cifar10-noise --method law --strategy 'a b/s' --device cuda --data.folder '/my data'")
     autoweight("train", "digits-noise", "--data-dir", "files", "--out", "run", *SHORT, cwd=tmp_path)
     assert yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["data"]["folder"] == str(tmp_path / "files")
     (tmp_path / "other").mkdir()

@@ -26,12 +26,14 @@ def test_every_configuration_survives_its_file(tmp_path, recipe, preset):
         ("network: mlp", "netwrk: mlp", "unknown key 'netwrk': did you mean 'network'?"),
         ("noise_rate: 0.4", "noise_rate: 1.4", "from 0 to 1, but is 1.4"),
         ("noise_rate: 0.4", "noise_rate: .nan", "data.noise_rate must be a finite number, but is nan"),
+        ("noise: uniform", "noise: none", "a data.noise_rate of 0.4 does nothing while data.noise is none"),
+        ("imbalance_factor: 1", "imbalance_factor: 50", "a data.imbalance_factor of 50 does nothing"),
         ("noise: uniform", "noise: unifrm", "'none', 'uniform', 'uniform_other' or 'asymmetric'"),
         ("recipe: digits-noise", "recipe: ../digits", "'../digits' is no name of a recipe"),
         ("epochs: 60", "epochs: 6.5", "training.epochs is 6.5"),
         ("epochs: 60", "epochs: many", "training.epochs is 'many'"),
         ("recipe: digits-noise", "x: 1", "missing"),
-        ("recipe: digits-noise", "recipe: [", "not valid YAML"),
+        ("recipe: digits-noise", "recipe: [", "not valid YAML: look at line"),
     ],
 )
 def test_wrong_files_get_one_sentence(tmp_path, old, new, sentence):

@@ -74,6 +74,17 @@ def test_a_batch_that_torch_would_bend_is_refused(name, losses, labels, sentence
 
 
 @pytest.mark.parametrize("name", METHODS)
+def test_half_precision_around_it_changes_no_weight(name, knobs_of_method):
+    weigher = make_method(name, FACTS, knobs_of_method.get(name, {}))
+    losses, logits, labels = (part.detach() for part in make_batch())
+    logits = logits.bfloat16()
+    weights = weigher.weigh(losses, logits.float(), labels, progress=0.6, indices=torch.arange(6))
+    with torch.autocast("cpu", torch.bfloat16):
+        half = weigher.weigh(losses, logits, labels, progress=0.6, indices=torch.arange(6))
+    assert torch.equal(half, weights)
+
+
+@pytest.mark.parametrize("name", METHODS)
 def test_an_empty_batch_is_refused(name, knobs_of_method):
     weigher, nothing = make_method(name, FACTS, knobs_of_method.get(name, {})), torch.zeros(0)
     with pytest.raises(aw.UserError, match="the batch is empty"):

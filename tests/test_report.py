@@ -65,6 +65,11 @@ def test_words_say_who_counts_less_and_from_when():
     assert "hardly any" not in describe(aw.Strategy(table, normalised=True))[2]
 
 
+def test_words_know_which_label_feature_it_is():
+    for kind, who in (("log_frequency", "samples of frequent classes"), ("raw", "samples of the last classes")):
+        assert who in describe(aw.Strategy(torch.tensor([[1.0, 0.0]]), ("label",), label_feature=kind))[0]
+
+
 def test_words_do_not_repeat_what_stays_the_same():
     table = torch.tensor([[0.0, 0.0, 0.0], *[[-2.0, 0.0, 0.0]] * 3])
     after, since = describe(aw.Strategy(table, warmup_stages=1))

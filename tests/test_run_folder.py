@@ -1,3 +1,4 @@
+import errno
 import json
 from dataclasses import replace
 
@@ -26,11 +27,30 @@ def test_metrics_are_appended_once_and_a_cut_line_is_dropped(tmp_path):
     assert folder.find(event="stage", method="focal", seed=1, stage=1) is None
 
 
-def test_damaged_metrics_get_one_sentence(tmp_path):
+@pytest.mark.parametrize("content", [b'{"event": "stage"\n{}\n', b"3\n", b"\xff\xfe\n"])
+def test_damaged_metrics_get_one_sentence(tmp_path, content):
     RunFolder.open(tmp_path / "run", CONFIG, resume=False)
-    (tmp_path / "run" / "metrics.jsonl").write_text('{"event": "stage"\n{}\n')
+    (tmp_path / "run" / "metrics.jsonl").write_bytes(content)
+    folder = RunFolder.open(tmp_path / "run", CONFIG, resume=True)
     with pytest.raises(UserError, match="is damaged"):
-        RunFolder.open(tmp_path / "run", CONFIG, resume=True)
+        folder.find(event="trained")
+
+
+def test_a_damaged_result_gets_one_sentence(tmp_path):
+    folder = RunFolder.open(tmp_path / "run", CONFIG, resume=False)
+    (tmp_path / "run" / "result.json").write_text('{"recipe": ')
+    with pytest.raises(UserError, match=r"result\.json is damaged: remove it"):
+        folder.result()
+
+
+def test_a_full_disk_is_no_mistake_of_the_user(tmp_path, monkeypatch):
+    def fail(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_bytes(tmp_path / "file", b"x")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path):

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,12 +8,12 @@ from torch import nn
 from torch.testing import assert_close
 
 import autoweight as aw
-from autoweight.checkpoint import CheckpointFile
 from autoweight.config import ActorCriticConfig, SearchConfig, TrainingConfig
 from autoweight.presets import PRESETS
 from autoweight.recipes import get_recipe
 from autoweight.search.archive import Archive
 from autoweight.search.loop import Search
+from autoweight.search.random_constant import RandomConstant
 from autoweight.search.reward import reward, reward_scale
 from autoweight.search.search import make_agent
 from autoweight.search.smooth import interpolate
@@ -132,7 +133,15 @@ def test_candidates_are_no_weighting_late_guesses_and_the_best_tries():
     assert archive.best_guess == 3.0
 
 
-def tiny_search(agent, checkpoint=None, listen=lambda progress: None, preset="default", **options):
+def tiny_search(
+    agent,
+    checkpoint=None,
+    listen=lambda progress: None,
+    preset="default",
+    make_model=lambda: nn.Linear(2, 3),
+    train=None,
+    **options,
+):
     config = PRESETS[preset](SearchConfig(agent=agent))
     config = SearchConfig(
         **{
@@ -147,8 +156,8 @@ def tiny_search(agent, checkpoint=None, listen=lambda progress: None, preset="de
         | options
     )
     return aw.search(
-        lambda: nn.Linear(2, 3),
-        make_blobs(48),
+        make_model,
+        train or make_blobs(48),
         make_blobs(30, seed=9),
         config,
         training=TrainingConfig(epochs=4, batch_size=16, num_stages=4, drop_stages=(3,)),
@@ -163,19 +172,24 @@ class KilledError(Exception):
 
 
 def test_a_checkpoint_of_another_search_is_refused(tmp_path):
-    checkpoint = CheckpointFile(tmp_path / "search")
+    checkpoint = tmp_path / "search"
     tiny_search("cmaes", checkpoint)
-    with pytest.raises(aw.UserError, match="of another search"):
-        tiny_search("cmaes", checkpoint, features=("loss",))
-    with pytest.raises(aw.UserError, match="of another search"):
-        tiny_search("constant", checkpoint)
+    data = make_blobs(48)
+    for other in (
+        {"agent": "constant"},
+        {"features": ("loss",)},
+        {"make_model": lambda: nn.Linear(2, 4)},
+        {"train": replace(data, inputs=3 * data.inputs)},
+    ):
+        with pytest.raises(aw.UserError, match="of another search"):
+            tiny_search(**{"agent": "cmaes", "checkpoint": checkpoint} | other)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize(("episode", "stage"), [(0, 1), (1, 3), (2, 0), (3, 2)])
 def test_a_killed_search_goes_on_to_the_same_strategy(tmp_path, agent, episode, stage):
     whole = tiny_search(agent)
-    checkpoint = CheckpointFile(tmp_path / "search")
+    checkpoint = tmp_path / "search"
 
     def kill(progress):
         if (progress.episode, progress.stage) == (episode, stage):
@@ -210,6 +224,17 @@ def test_search_reports_progress_and_how_it_was_found():
     assert strategy.info["episodes"] == 24
     assert strategy.actor is not None
     assert strategy.live()
+
+
+def test_the_random_constant_keeps_the_best_it_has_tried():
+    agent = RandomConstant(3, torch.ones(2), seed=0)
+    agent.begin_episode(0.0)
+    best = agent.params[1].clone()
+    for returns in ([0.0, 2.0, 1.0], [1.9, 1.0, 0.0], [1.9, float("nan"), 1.5]):
+        agent.end_episode(torch.tensor(returns))
+        assert torch.equal(agent.best, best)
+        agent.begin_episode(0.5)
+        assert torch.equal(agent.params[0], best)
 
 
 @pytest.mark.parametrize(("preset", "workers"), [("paper", 8), ("authors", 1)])

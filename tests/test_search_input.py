@@ -1,6 +1,7 @@
 """What aw.search takes from users, and what it says of their mistakes."""
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +11,8 @@ import autoweight as aw
 from autoweight.config import SearchConfig, TrainingConfig
 
 from .conftest import make_blobs
+
+LONGTAIL = Path(__file__).parents[1] / "results" / "strategies" / "cifar10-longtail-0.safetensors"
 
 
 def test_search_takes_numpy_and_refuses_what_it_cannot_use():
@@ -50,6 +53,16 @@ class Picky(nn.Linear):
         (lambda: small_search(lambda: nn.LSTM(2, 3)), "gives tuple"),
         (lambda: small_search(partial({0: nn.Linear(2, 3)}.get, 0)), "a fresh network at every call"),
         (lambda: small_search(lambda: nn.LazyLinear(3)), "lazy layers"),
+        (lambda: small_search(nn.Linear), "make_model\\(\\) does not build a network: .* missing 2 required"),
+        (lambda: small_search(lambda: nn.Linear(2, 3).requires_grad_(False)), "no parameters that can be trained"),
+        (
+            lambda: small_search(train=(torch.randn(48, 5), make_blobs(48).labels)),
+            "validation inputs .*: make them alike",
+        ),
+        (lambda: small_search(seed=-1), "seed goes from 0 to 2147483647, but is -1"),
+        (lambda: small_search(device=None), "there is no device 'None'"),
+        (lambda: aw.search(None, None, None, aw.presets.noise), "config takes an aw.SearchConfig"),
+        (lambda: aw.search(None, None, None, training={"epochs": 3}), "training takes an aw.TrainingConfig"),
         (lambda: small_search(Picky), "of shape \\(2,\\), 2 at a time: AssertionError"),
         (lambda: small_search(agent="cmase"), "unknown agent 'cmase': did you mean 'cmaes'"),
         (lambda: small_search(augmentation="flip"), "unknown augmentation 'flip'"),
@@ -64,6 +77,13 @@ class Picky(nn.Linear):
         (lambda: small_search(train=[(torch.randn(2), "cat")] * 4), "labels integers"),
         (lambda: small_search(train=[{"x": torch.randn(2), "y": 1, "z": 2}] * 4), "a Dataset of such pairs"),
         (lambda: aw.TrainingConfig(precision="fp16"), "unknown precision 'fp16'"),
+        (lambda: aw.TrainingConfig(epochs=8.5), "training.epochs takes a whole number, but is 8.5"),
+        (lambda: aw.TrainingConfig(epochs=True), "training.epochs takes a whole number, but is True"),
+        (lambda: aw.TrainingConfig(learning_rate="0.1"), "training.learning_rate takes a number, but is '0.1'"),
+        (lambda: aw.TrainingConfig(drop_stages=5), "training.drop_stages takes a tuple, but is 5"),
+        (lambda: aw.TrainingConfig(compile=1), "training.compile takes True or False, but is 1"),
+        (lambda: aw.SearchConfig(features="loss"), "search.features takes a tuple, but is 'loss'"),
+        (lambda: aw.load(LONGTAIL, "abc"), "class_counts says how many"),
         (lambda: aw.weighted_mean(torch.tensor(1.0), torch.ones(3)), "reduction='none'"),
         (
             lambda: aw.Constant().weigh(torch.tensor(1.0), torch.randn(4, 3), torch.zeros(4).long(), progress=0.5),

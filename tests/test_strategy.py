@@ -120,6 +120,21 @@ def test_a_live_strategy_stays_live_for_other_class_counts(batch):
         live.weigh(*batch, progress=torch.tensor(0.5))
 
 
+def test_a_live_strategy_asks_for_the_accuracy(batch):
+    live = aw.Strategy(TABLE, actor=make_actor()).live()
+    live.weigh(*batch, progress=0.0)
+    with pytest.raises(aw.UserError, match="call observe_accuracy"):
+        live.weigh(*batch, progress=0.25)
+
+
+def test_a_live_strategy_that_begins_late_waits_for_a_whole_stage(batch):
+    live = aw.Strategy(TABLE, actor=make_actor()).live()
+    assert torch.equal(live.weigh(*batch, progress=0.5), live.weigh(*batch, progress=0.6))
+    live.observe_accuracy(0.5)
+    live.weigh(*batch, progress=0.75)
+    assert live.state_dict()["stages_seen"] == 1
+
+
 def test_live_needs_an_actor():
     with pytest.raises(aw.UserError, match="no actor"):
         aw.Strategy(TABLE).live()
@@ -194,11 +209,63 @@ def test_other_safetensors_and_versions_are_refused(tmp_path):
         aw.load(tmp_path / "missing")
 
 
-@pytest.mark.parametrize("header", ["{", json.dumps({"features": ["loss"]})])
+HEADER = {
+    "features": ["loss", "entropy"],
+    "warmup_stages": 1,
+    "label_feature": "log_frequency",
+    "normalised": False,
+    "info": {},
+}
+ACTOR = {"num_stages": 4, "hidden": [8], "embedding_size": 4, "bounded": True}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{",
+        "[" * 100_000,
+        "[]",
+        json.dumps({"features": ["loss"]}),
+        *(
+            json.dumps(HEADER | wrong)
+            for wrong in (
+                {"normalised": "false"},
+                {"warmup_stages": "1"},
+                {"features": "loss"},
+                {"info": "none"},
+                {"actor_stages": -5},
+                {"actor_stages": 99},
+                {"actor_stages": "x"},
+                {"actor": 3},
+                {"actor": ACTOR | {"hidden": [40_000, 40_000]}},
+            )
+        ),
+    ],
+)
 def test_damaged_headers_are_refused(tmp_path, header):
     path = tmp_path / "x"
-    path.write_bytes(
-        safetensors.torch.save({"table": TABLE}, {"format": files.FORMAT, "version": "1", "header": header})
-    )
+    metadata = {"format": files.FORMAT, "version": "1", "header": header}
+    path.write_bytes(safetensors.torch.save({"table": TABLE, "actor.bounds": torch.ones(3)}, metadata))
     with pytest.raises(aw.UserError, match=r"damaged header|not a valid strategy"):
         aw.load(path)
+
+
+def test_parameters_that_are_not_finite_or_do_not_fit_are_refused(tmp_path):
+    def load(**changed):
+        actor = Actor(bounds=bounds_of(("loss", "entropy")), **ACTOR)
+        tensors = {f"actor.{name}": value for name, value in actor.state_dict().items()} | {"table": TABLE} | changed
+        files.write(tmp_path / "x", tensors, HEADER | {"actor": ACTOR})
+        return aw.load(tmp_path / "x")
+
+    assert load().live()
+    for changed in (
+        {"table": torch.full((4, 3), 1e300, dtype=torch.float64)},
+        {"actor.layers.0.bias": torch.full((8,), float("nan"))},
+        {
+            "actor.bounds": torch.ones(4),
+            "actor.layers.2.weight": torch.ones(4, 8),
+            "actor.layers.2.bias": torch.ones(4),
+        },
+    ):
+        with pytest.raises(aw.UserError, match=r"finite|does not fit"):
+            load(**changed)

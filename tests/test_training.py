@@ -108,6 +108,29 @@ def test_a_killed_run_goes_on_to_the_same_parameters(tmp_path, weigher, killed_a
     assert_same(resumed, run(weigher))
 
 
+def test_weighers_hear_of_every_accuracy_and_time_adds_up_over_sittings(tmp_path):
+    class Listening(aw.Uniform):
+        def __init__(self):
+            self.heard = []
+
+        def observe_accuracy(self, accuracy):
+            self.heard.append(accuracy)
+
+    def kill(report):
+        reports.append(report)
+        if report.stage == 2:
+            raise KilledError
+
+    reports, weigher, checkpoint = [], Listening(), CheckpointFile(tmp_path / "run")
+    with pytest.raises(KilledError):
+        run(weigher, checkpoint=checkpoint, on_stage=kill)
+    run(weigher, checkpoint=checkpoint, on_stage=reports.append)
+    assert weigher.heard == [report.val_accuracy for report in reports]
+    saved = [report.seconds for report in reports if report.stage < 2]
+    assert reports[3].stage == 2  # once more, after the kill
+    assert reports[3].seconds > max(saved)
+
+
 def test_live_strategies_go_on_too(tmp_path):
     from autoweight.strategy.actor import Actor, bounds_of
 

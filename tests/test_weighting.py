@@ -32,6 +32,22 @@ def test_zero_parameters_give_weights_of_exactly_1(rows):
     assert (weigh(torch.tensor(rows), torch.zeros(3)) == 1).all()
 
 
+def test_small_weights_are_told_apart():
+    bias = torch.linspace(-15, 0, 50).double()
+    weights = torch.stack([weigh(torch.zeros(1, 1), torch.tensor([1.0, value])) for value in bias]).squeeze()
+    assert_close(weights.double(), 2 * torch.exp(2 * bias) / (1 + torch.exp(2 * bias)), rtol=1e-5, atol=0)
+
+
+def test_an_autocast_around_it_changes_no_bit():
+    features, params = (
+        torch.randn(64, 3, generator=torch.Generator().manual_seed(0)),
+        torch.tensor([1.0, -2.0, 3.0, -4]),
+    )
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = weigh(features, params, normalised=True)
+    assert torch.equal(rounded, weigh(features, params, normalised=True))
+
+
 def test_weighted_mean_by_hand():
     losses, weights = torch.tensor([1.0, 2.0, 6.0]), torch.tensor([1.0, 0.5, 0.0])
     assert aw.weighted_mean(losses, weights).item() == pytest.approx(2 / 3)

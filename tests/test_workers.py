@@ -3,11 +3,13 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
+import autoweight as aw
 from autoweight.config import SearchConfig, TrainingConfig
 from autoweight.data import Samples
 from autoweight.models import make_network
 from autoweight.search.reward import reward
 from autoweight.workers import Problem, SequentialWorkers, StackedWorkers, make_workers
+from autoweight.workers.base import ParamsWeigher
 
 from .conftest import make_blobs
 
@@ -126,15 +128,31 @@ def test_frozen_parameters_stay_frozen(kind):
         model[0].requires_grad_(False)
         return model
 
+    def weights(workers):
+        if kind is StackedWorkers:
+            return [workers.params[name][0].detach().clone() for name in ("0.weight", "2.weight")]
+        return [workers.slots[0].model[layer].weight.detach().clone() for layer in (0, 2)]
+
     workers = kind(problem(half_frozen), 4)
     workers.begin(0)
-    start = half_frozen()
+    before = weights(workers)
     workers.run_stage(0, PARAMS)
-    first = workers.params["0.weight"] if kind is StackedWorkers else workers.slots[0].model[0].weight
-    last = workers.params["2.weight"] if kind is StackedWorkers else workers.slots[0].model[2].weight
-    assert first.requires_grad is False
-    assert last.requires_grad is True
-    assert start[0].weight.shape[0] == 16
+    after = weights(workers)
+    assert torch.equal(before[0], after[0])
+    assert not torch.equal(before[1], after[1])
+
+
+@pytest.mark.parametrize("label_feature", ["log_frequency", "raw"])
+@pytest.mark.parametrize("normalise", [False, True])
+def test_workers_weigh_as_strategies_do(label_feature, normalise):
+    features, params = ("loss", "entropy", "density", "label"), torch.tensor([-2.0, 1.0, 0.5, 1.5, -0.5])
+    task = problem(mlp, features=features, label_feature=label_feature, normalise=normalise)
+    logits, labels = torch.randn(12, 3, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 3
+    batch = nn.functional.cross_entropy(logits, labels, reduction="none"), logits, labels
+    counts = task.train.class_counts
+    strategy = aw.Strategy(params[None], features, 0, label_feature, normalise, class_counts=counts)
+    weigher = ParamsWeigher(task, SequentialWorkers(task, 1).label_values, params)
+    assert torch.equal(weigher.weigh(*batch, progress=0.5), strategy.weigh(*batch, progress=0.5))
 
 
 def test_network_steps_are_counted():

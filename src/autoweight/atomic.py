@@ -1,5 +1,6 @@
 """Files that are never half-written."""
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -19,4 +20,6 @@ def write_bytes(path: Path, content: bytes) -> None:
     except OSError as error:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise  # not a mistake, and the command line says how to go on
         raise UserError(f"cannot write {path}: {error.strerror}.") from error

@@ -42,7 +42,9 @@ class CheckpointFile:
             path.unlink()  # or the next save would put it in the place of the whole one
             damaged = True
         if damaged:
-            raise RunError(f"no whole checkpoint is left in {self.path.parent}: start again in another folder.")
+            raise RunError(
+                f"no whole checkpoint is left in {self.path.parent}: start again, and this part begins anew."
+            )
         return None
 
     def remove(self) -> None:

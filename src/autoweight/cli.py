@@ -82,7 +82,8 @@ class SearchArguments(Common):
     agent: AgentName | None = None
     """What searches; short for --search.agent."""
     preset: PresetName = "default"
-    """default is the recipe's own; rare is for rare classes, paper follows the paper, authors its authors' code."""
+    """default is the recipe's own; noise is for wrong labels, rare for rare classes; paper follows the paper, authors
+    its authors' code."""
     network: str = "mlp"
     """Name of the network."""
     data: DataConfig = DataConfig()
@@ -253,11 +254,14 @@ def _method_settings(base: RunConfig, typed: Trained, methods: tuple[str, ...]) 
         knobs.setdefault(method, {})[name] = value
         check_knobs(method, {name: value})
         require(method in methods, f"--knob {setting} sets a method that is not trained: {', '.join(methods)}.")
-    if typed.strategy is not None:
+    strategy = None if typed.strategy is None else str(typed.strategy.absolute())
+    if strategy is not None and strategy == base.strategy and "law" not in methods:
+        strategy = None  # of the configuration to start from, and of no use here
+    if strategy is not None:
         require(
             "law" in methods, f"--strategy is for law, but only {', '.join(methods)} is to be trained: name law too."
         )
-    return {"knobs": knobs, "strategy": None if typed.strategy is None else str(typed.strategy.absolute())}
+    return {"knobs": knobs, "strategy": strategy}
 
 
 def _split_knob(setting: str) -> tuple[str, str, Knob]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import isnan
 from pathlib import Path
 from shlex import join, quote
@@ -13,7 +13,7 @@ from rich.console import Console
 from autoweight import comparison, searching
 from autoweight.config import RunConfig
 from autoweight.errors import RunError
-from autoweight.recipes import get_recipe
+from autoweight.recipes import RECIPES, get_recipe
 from autoweight.report.progress import ProgressBar
 from autoweight.report.tables import comparison_table
 from autoweight.report.words import describe
@@ -39,7 +39,8 @@ def search(config: RunConfig, out: Path | None, resume: bool) -> None:
         strategy = _search(config, folder)
         folder.finish(comparison.make_result(config, methods={}, search=searching.search_result(strategy)))
         _show(folder, strategy)
-        print(f"use it: {_command_to_use(config, folder.path / RUN_FILE)}")
+        if config.recipe in RECIPES:  # a file may have another name
+            print(f"use it: {_command_to_use(config, folder.path / RUN_FILE)}")
 
 
 def demo_config() -> RunConfig:
@@ -80,12 +81,27 @@ def _search(config: RunConfig, folder: RunFolder) -> Strategy:
 
 
 def _command_to_use(config: RunConfig, strategy: Path) -> str:
+    """The command that trains with the strategy, as this run was configured."""
     words = ["autoweight", "train", config.recipe, "--method", "law", "--strategy", str(strategy)]
-    if config.data.folder:
-        words += ["--data-dir", config.data.folder]
-    if config.device != "cpu":
-        words += ["--device", config.device]
+    recipe = get_recipe(config.recipe)
+    for name in ("network", "seed", "device"):
+        words += _flag(name, getattr(config, name), getattr(recipe, name))
+    for part in ("data", "training"):
+        own, default = getattr(config, part), getattr(recipe, part)
+        for field in fields(own):
+            words += _flag(f"{part}.{field.name}", getattr(own, field.name), getattr(default, field.name))
     return join(words)
+
+
+def _flag(name: str, value: Any, default: Any) -> list[str]:
+    """The words that set what differs from its default."""
+    name = name.replace("_", "-")
+    if value == default:
+        return []
+    if isinstance(value, bool):
+        section, dot, key = name.rpartition(".")
+        return [f"--{name}" if value else f"--{section}{dot}no-{key}"]
+    return [f"--{name}", *map(str, value if isinstance(value, tuple) else [value])]
 
 
 def _show(folder: RunFolder, strategy: Strategy | None = None) -> None:
@@ -95,8 +111,10 @@ def _show(folder: RunFolder, strategy: Strategy | None = None) -> None:
         for sentence in describe(strategy):
             console.print(sentence, highlight=False)
         gain = 100 * strategy.info["validation_gain"]
-        what = "% right" if strategy.info.get("reward") == "plain" else "points ahead of no weighting"
-        print(f"On the validation set it was {gain:.1f} {what}, late stages counting more.")
+        what = f"points {'behind' if gain < 0 else 'ahead of'} no weighting"
+        if strategy.info.get("reward") == "plain":
+            what = "% right"
+        print(f"On the validation set it was {abs(gain):.1f} {what}, late stages counting more.")
         if dropped := strategy.info.get("dropped_trainings"):
             print(f"{dropped} trainings of the search blew up and were left out.")
     if result["methods"]:

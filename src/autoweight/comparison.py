@@ -5,17 +5,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import fmean
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import torch
 
 import autoweight
 from autoweight.config import RunConfig, TrainingConfig
 from autoweight.data import Splits, check_training_data, load_splits
-from autoweight.errors import RunError
+from autoweight.errors import RunError, require
 from autoweight.methods import TrainingFacts, check_knobs, make_method
 from autoweight.models import make_network
 from autoweight.run_folder import RunFolder
-from autoweight.strategy import Weigher
+from autoweight.strategy import Strategy, Weigher
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.check import check_network
 from autoweight.training.device import check_device, isolated
@@ -57,6 +58,8 @@ def compare(config: RunConfig, folder: RunFolder, listen: Listener) -> dict[str,
 
     A method that fails on one seed is left out, with a sentence that says why.
     """
+    if "law" in config.methods:
+        _check_same_strategy(config, folder)
     jobs = [Job(method, seed) for seed in config.seeds for method in config.methods]
     total = len(jobs) * config.training.num_stages
     for first in range(0, len(jobs), config.side_by_side):
@@ -144,6 +147,18 @@ def _training(config: RunConfig, job: Job, splits: Splits, report: Callable[[Job
         on_stage=partial(report, job),
         name=f"{job.method}, seed {job.seed}",
     )
+
+
+def _check_same_strategy(config: RunConfig, folder: RunFolder) -> None:
+    """Raise `UserError` where the strategy is not the one that the run began with: one row would mix two."""
+    path = str(config.knobs.get("law", {}).get("strategy", config.strategy))
+    digest = crc32(Strategy.load(path).table.numpy().tobytes())
+    begun_with = folder.find(event="strategy")
+    require(
+        begun_with is None or begun_with["digest"] == digest,
+        f"{path} has changed since this run began: put the former file back, or choose another --out.",
+    )
+    folder.log({"event": "strategy", "digest": digest})
 
 
 def _ended(folder: RunFolder, job: Job) -> dict[str, Any] | None:

@@ -6,7 +6,8 @@ The text under each field is its documentation, and the help of the command line
 import re
 from dataclasses import dataclass, field, fields
 from math import isfinite
-from typing import ClassVar, Literal, get_args, get_origin
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, get_args, get_origin
 
 from autoweight.errors import require, unknown
 
@@ -26,8 +27,17 @@ Command = Literal["train", "compare", "search", "demo"]
 Knob = bool | int | float | str
 
 
+_KINDS: dict[Any, tuple[type, str]] = {
+    bool: (bool, "True or False"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "text"),
+    tuple: (tuple, "a tuple"),
+}
+
+
 class _Strict:
-    """Refuses names that are no choice and NaN, and makes pydantic, where it reads a file, refuse unknown keys."""
+    """Refuses wrong types, names that are no choice and NaN; pydantic, where it reads a file, refuses unknown keys."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
     prefix: ClassVar[str] = ""
@@ -38,6 +48,9 @@ class _Strict:
             value = getattr(self, one.name)
             if get_origin(one.type) is Literal and value not in get_args(one.type):
                 raise unknown(one.name.replace("_", " "), str(value), get_args(one.type))
+            kind, words = _KINDS.get(get_origin(one.type) or one.type, (object, ""))
+            fits = isinstance(value, kind) and (kind in (bool, object) or not isinstance(value, bool))
+            require(fits, f"{self.prefix}{one.name} takes {words}, but is {value!r}.")
             if isinstance(value, float):
                 require(isfinite(value), f"{self.prefix}{one.name} must be a finite number, but is {value}.")
 
@@ -85,6 +98,15 @@ class DataConfig(_Strict):
         super().__post_init__()
         self._require_at_least(1, "train_size", "val_size", "imbalance_factor")
         require(0 <= self.noise_rate <= 1, f"data.noise_rate goes from 0 to 1, but is {self.noise_rate}.")
+        require(
+            self.noise != "none" or self.noise_rate == 0,
+            f"a data.noise_rate of {self.noise_rate} does nothing while data.noise is none: set one of them.",
+        )
+        require(
+            self.imbalance != "none" or self.imbalance_factor == 1,
+            f"a data.imbalance_factor of {self.imbalance_factor:g} does nothing while data.imbalance is none: set one "
+            "of them.",
+        )
 
 
 @dataclass(frozen=True)
@@ -257,7 +279,7 @@ class SearchConfig(_Strict):
         self._require_at_least(0, "warmup_stages", "choice_rounds", "head_start", "proxy_epochs")
         self._require_above_0("sigma", "reward_gain")
         require(self.sigma <= 1, f"search.sigma is a share of the box, up to 1, but is {self.sigma}.")
-        require(abs(self.reward_growth) <= 100, f"search.reward_growth goes up to 100, but is {self.reward_growth}.")
+        require(abs(self.reward_growth) <= 80, f"search.reward_growth goes up to 80, but is {self.reward_growth}.")
         require(0 <= self.coarse_share <= 1, f"search.coarse_share goes from 0 to 1, but is {self.coarse_share}.")
         require(0 < self.episode_share <= 1, f"search.episode_share goes up to 1, but is {self.episode_share}.")
         require(

@@ -23,7 +23,9 @@ def load_config(path: Path) -> RunConfig:
     except OSError as error:
         raise UserError(f"cannot read the configuration {path}: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not valid YAML.") from error
+        mark = getattr(error, "problem_mark", None)
+        where = f": look at line {mark.line + 1}" if mark else ""
+        raise UserError(f"{path} is not valid YAML{where}.") from error
     if not isinstance(content, dict):
         raise UserError(f"{path} does not hold a configuration.")
     try:

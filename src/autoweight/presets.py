@@ -47,10 +47,12 @@ def rare(search: SearchConfig) -> SearchConfig:
 
 
 def paper(search: SearchConfig) -> SearchConfig:
-    """The paper to the letter, on the recipe's features and warm-up."""
+    """The paper to the letter, on the recipe's proxy, features and warm-up."""
     return replace(
         search,
         agent="actor-critic",
+        head_start=0,
+        augment_stages=True,
         normalise=False,
         start_loss=0.0,
         start_bias=0.0,

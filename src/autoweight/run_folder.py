@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,11 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._metrics = path / "metrics.jsonl"
-        self._lines = {self._key(line): line for line in self._read_metrics()}
+
+    @cached_property
+    def _lines(self) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """Read at the first use, when the folder is locked."""
+        return {self._key(line): line for line in self._read_metrics()}
 
     @classmethod
     def open(cls, path: Path | None, config: RunConfig, resume: bool) -> "RunFolder":
@@ -82,7 +87,10 @@ class RunFolder:
         path = self.path / "result.json"
         if not path.exists():
             return None
-        result: dict[str, Any] = json.loads(path.read_text())
+        try:
+            result: dict[str, Any] = json.loads(path.read_text())
+        except ValueError as error:
+            raise UserError(f"{path} is damaged: remove it, and --resume makes it anew.") from error
         return result
 
     @staticmethod
@@ -93,14 +101,19 @@ class RunFolder:
         """The whole lines written so far; one that a kill cut short is removed from the file."""
         if not self._metrics.exists():
             return []
-        content = self._metrics.read_text()
-        whole = content[: content.rfind("\n") + 1]
+        content = self._metrics.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
         if whole != content:
-            write_bytes(self._metrics, whole.encode())
+            write_bytes(self._metrics, whole)
         try:
-            return [json.loads(line) for line in whole.splitlines()]
+            lines = [json.loads(line) for line in whole.splitlines()]
         except ValueError as error:
             raise UserError(f"{self._metrics} is damaged: remove the lines that are not JSON, or run anew.") from error
+        require(
+            all(isinstance(line, dict) for line in lines),
+            f"{self._metrics} is damaged: remove the lines that are not JSON objects, or run anew.",
+        )
+        return lines
 
 
 def _lock(handle: int, path: Path) -> None:

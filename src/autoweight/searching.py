@@ -54,7 +54,7 @@ def find_strategy(config: RunConfig, folder: RunFolder, listen: Callable[[Progre
         augmentation=config.data.augmentation,
         seed=config.seed,
         device=config.device,
-        checkpoint=folder.checkpoint("search"),
+        checkpoint=folder.checkpoint("search").path,
         listen=lambda progress: _log(progress, folder, listen),
     )
     strategy.info["recipe"] = config.recipe

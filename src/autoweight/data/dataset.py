@@ -116,6 +116,8 @@ def check_training_data(train: Samples, val: Samples, batch_size: int) -> None:
         train.num_classes == val.num_classes,
         f"the training set has {train.num_classes} classes, but the validation set has {val.num_classes}.",
     )
+    kinds = [f"{part.inputs.dtype} of shape {tuple(part.inputs.shape[1:])}" for part in (train, val)]
+    require(kinds[0] == kinds[1], f"training inputs are {kinds[0]}, but validation inputs {kinds[1]}: make them alike.")
     missing = (train.class_counts == 0).nonzero().flatten().tolist()
     require(
         not missing,
@@ -136,7 +138,7 @@ def _check(inputs: Tensor, labels: Tensor, num_classes: int | None) -> None:
         not (labels.is_floating_point() or labels.is_complex()) and labels.dtype != torch.bool and labels.dim() == 1,
         f"labels must be whole numbers in one dimension, but are {labels.dtype} of shape {tuple(labels.shape)}.",
     )
-    lowest, highest = int(labels.min()), int(labels.max())
+    lowest, highest = int(labels.long().min()), int(labels.long().max())
     require(lowest >= 0, f"labels count from 0, but one is {lowest}.")
     require(
         num_classes is None or highest < num_classes,

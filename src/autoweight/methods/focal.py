@@ -29,5 +29,5 @@ class Focal(Weigher):
     ) -> Tensor:
         """Near 0 where the network is sure of the label, near 1 where it is sure of another."""
         check_batch(losses, logits, labels)
-        likelihood = logits.softmax(dim=-1).gather(-1, labels.long().unsqueeze(-1)).squeeze(-1)
+        likelihood = logits.float().softmax(dim=-1).gather(-1, labels.long().unsqueeze(-1)).squeeze(-1)
         return ((1 - likelihood).clamp(min=0) ** self.gamma).to(losses.dtype)

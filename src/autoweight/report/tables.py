@@ -20,7 +20,7 @@ def comparison_table(result: dict[str, Any]) -> Table:
         accuracies = values["test_accuracy"]
         row = [method, f"{100 * fmean(accuracies):.2f}", format_error(accuracies)]
         if result["recovered"]:
-            row.append(f"{result['recovered'][method]:.2f}")
+            row.append(f"{result['recovered'][method]:z.2f}")
         table.add_row(*row, f"{fmean(values['train_seconds']):.2f}")
     return table
 

@@ -42,7 +42,8 @@ def _describe_stage(strategy: Strategy, stage: int) -> str:
             f"hardly any sample counts; only those far from average in several respects have weights above {_NOTHING}"
         )
     named = zip(strategy.features, weights, strict=True)
-    return "; ".join(_describe_feature(_ABOVE[name], *feature) for name, feature in named)
+    above = _ABOVE | ({"label": "samples of the last classes"} if strategy.label_feature == "raw" else {})
+    return "; ".join(_describe_feature(above[name], *feature) for name, feature in named)
 
 
 def _percent(stage: int, strategy: Strategy) -> str:

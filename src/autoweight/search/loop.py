@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -18,6 +18,7 @@ from autoweight.search.archive import Archive
 from autoweight.search.replay import Replay
 from autoweight.search.reward import reward, reward_scale
 from autoweight.strategy.state import StateTracker
+from autoweight.training.device import isolated
 from autoweight.workers import StageOutcome, Workers
 
 
@@ -163,7 +164,7 @@ class Search:
         if self.checkpoint is not None:
             self.checkpoint.save(
                 {
-                    "of": self._fingerprint(),
+                    "of": self._fingerprint,
                     "agent": self.agent.state_dict(),
                     "archive": self.archive.state_dict(),
                     "choices": self.choices,
@@ -172,18 +173,22 @@ class Search:
                 }
             )
 
+    @cached_property
     def _fingerprint(self) -> str:
-        """What a search depends on, but for the inputs' values and the network."""
+        """What a search depends on; of the network, only the shapes of its parameters."""
         problem = self.workers.problem
-        labels = [crc32(part.labels.cpu().numpy().tobytes()) for part in (problem.train, problem.val)]
-        return repr((self.config, problem.training, self.seed, labels))
+        tensors = [tensor for part in (problem.train, problem.val) for tensor in (part.inputs, part.labels)]
+        contents = [crc32(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes()) for tensor in tensors]
+        with isolated(problem.device):
+            shapes = [tuple(parameter.shape) for parameter in problem.make_model().parameters()]
+        return repr((self.config, problem.training, problem.augmentation, self.seed, contents, shapes))
 
     def _restore(self) -> None:
         state = self.checkpoint.load() if self.checkpoint is not None else None
         if state is None:
             self._save()  # so that there is something to go on from at any moment
         else:
-            require(state.get("of") == self._fingerprint(), "the checkpoint is of another search: use another file.")
+            require(state.get("of") == self._fingerprint, "the checkpoint is of another search: use another file.")
             self.agent.load_state_dict(state["agent"])
             self.archive.load_state_dict(state["archive"])
             self.choices, self.seconds = list(state["choices"]), state["seconds"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -34,15 +35,19 @@ def search(
     augmentation: Augmentation = "none",
     seed: int = 0,
     device: str = "cpu",
-    checkpoint: CheckpointFile | None = None,
+    checkpoint: str | Path | None = None,
     listen: Callable[[Progress], Any] = lambda progress: None,
 ) -> Strategy:
     """Find a weighting strategy for the networks that `make_model` returns; the choice looks at `val_data` alone.
 
     `training` is how the proxy networks train; it must be long enough for them to memorise what is wrong in the
-    training set, or there is nothing to find. With a `checkpoint`, a search that was killed goes on where it was.
+    training set, or there is nothing to find. With a `checkpoint`, the path of a file, a search that was killed goes on
+    where it was when it is called again.
     """
     config, training = config or SearchConfig(), training or TrainingConfig()
+    require(isinstance(config, SearchConfig), f"config takes an aw.SearchConfig, but is {config!r}.")
+    require(isinstance(training, TrainingConfig), f"training takes an aw.TrainingConfig, but is {training!r}.")
+    require(isinstance(seed, int) and 0 <= seed < 2**31, f"seed goes from 0 to 2147483647, but is {seed!r}.")
     train, val = _samples("training", train_data), _samples("validation", val_data)
     num_classes = max(train.num_classes, val.num_classes)
     train, val = replace(train, num_classes=num_classes), replace(val, num_classes=num_classes)
@@ -66,7 +71,8 @@ def search(
     with isolated(device):
         workers = make_workers(problem, config.num_workers, config.num_starts)
         agent = make_agent(config, training.num_stages, seed)
-        found = Search(workers, agent, config, seed, checkpoint, listen).run()
+        file = None if checkpoint is None else CheckpointFile(Path(checkpoint))
+        found = Search(workers, agent, config, seed, file, listen).run()
     return Strategy(
         found.table,
         config.features,

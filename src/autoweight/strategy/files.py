@@ -53,5 +53,5 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         )
     try:
         return tensors, json.loads(metadata["header"])
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, RecursionError) as error:
         raise UserError(f"{path} has a damaged header: copy or search it again.") from error

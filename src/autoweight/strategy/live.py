@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from autoweight.errors import UserError
 from autoweight.strategy.actor import Actor
 from autoweight.strategy.state import StateTracker
 
@@ -18,12 +19,18 @@ class LiveActor:
         self.stage = 0
         self.loss_sum = torch.zeros(())
         self.num_losses = 0
-        self.accuracy = torch.zeros(())
+        self.accuracy: Tensor | None = None
         self.params: Tensor | None = None
 
     def observe_loss(self, stage: int, losses: Tensor) -> None:
         """Add a batch; at a new stage's first batch, close the stage before."""
-        if stage != self.stage and self.num_losses:
+        if not self.num_losses:
+            self.stage = stage
+        if stage != self.stage:
+            if self.accuracy is None:
+                raise UserError(
+                    "a live strategy heeds the validation accuracy: call observe_accuracy at every stage's end."
+                )
             self.tracker.end_stage(self.loss_sum / self.num_losses, self.accuracy)
             self.stage, self.params = stage, None
             self.loss_sum, self.num_losses = torch.zeros(()), 0

@@ -1,5 +1,6 @@
 """Strategy: a weigher with parameters for every stage of a training, which can be saved, loaded and moved."""
 
+from copy import copy
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,6 +16,9 @@ from autoweight.strategy.live import LiveActor
 from autoweight.strategy.stages import stage_at, stage_of
 from autoweight.strategy.weigher import Weigher, check_batch
 from autoweight.strategy.weighting import weigh
+
+_HEADER = {"features": list, "warmup_stages": int, "label_feature": str, "normalised": bool, "info": dict}
+"""What a file's header has to hold."""
 
 
 class Strategy(Weigher):
@@ -49,7 +53,7 @@ class Strategy(Weigher):
             f"a table for {len(features)} features has {len(features) + 1} columns, one for the bias, but its shape is "
             f"{tuple(table.shape)}.",
         )
-        require(bool(table.isfinite().all()), "a strategy's parameters must be finite.")
+        require(bool(table.float().isfinite().all()), "a strategy's parameters must be finite.")
         require(0 <= warmup_stages <= len(table), f"warmup_stages goes from 0 to {len(table)}, but is {warmup_stages}.")
         self.table = table.detach().float().clone()
         self.table[:warmup_stages] = 0  # weights of exactly 1
@@ -58,7 +62,16 @@ class Strategy(Weigher):
         self.label_feature = label_feature
         self.normalised = normalised
         self.actor = actor
-        self.actor_stages = actor_stages or len(table)
+        self.actor_stages = len(table) if actor_stages is None else actor_stages
+        require(
+            1 <= self.actor_stages <= len(table),
+            f"actor_stages goes from 1 to {len(table)}, but is {self.actor_stages}.",
+        )
+        require(
+            actor is None
+            or (len(actor.bounds) == table.shape[1] and actor.embed.table.num_embeddings >= self.actor_stages),
+            "the actor does not fit the strategy's features or stages.",
+        )
         self.info = info or {}
         self._label_values: Tensor | None = None
         self._live: LiveActor | None = None
@@ -88,8 +101,9 @@ class Strategy(Weigher):
 
     def with_class_counts(self, class_counts: Tensor) -> "Strategy":
         """The same strategy for a training set with these class counts, `[classes]`."""
-        copy = self._copy(class_counts=class_counts)
-        return copy if self._live is None else copy.live()
+        copied = copy(self)
+        copied._label_values = label_values(_checked(class_counts), self.label_feature)
+        return copied if self._live is None else copied.live()
 
     def live(self) -> "Strategy":
         """The same strategy, its parameters made by the actor from the running training's own state.
@@ -97,11 +111,10 @@ class Strategy(Weigher):
         The training has to report its validation accuracy at every stage's end through `observe_accuracy`.
         """
         require(self.actor is not None, "this strategy has no actor: it can only be used as a table.")
-        copy = self._copy()
-        copy._label_values = self._label_values
-        copy._live = LiveActor(self.actor, self.actor_stages)  # type: ignore[arg-type]
-        copy.capturable = False
-        return copy
+        copied = copy(self)
+        copied._live = LiveActor(self.actor, self.actor_stages)  # type: ignore[arg-type]
+        copied.capturable = False
+        return copied
 
     def observe_accuracy(self, accuracy: float) -> None:
         """Take in the running training's validation accuracy; only a live strategy uses it."""
@@ -130,24 +143,24 @@ class Strategy(Weigher):
         """Read what `save` wrote; nothing in the file is executed."""
         tensors, header = files.read(Path(path))
         try:
-            actor = None
-            if "actor" in header:
-                actor = Actor(bounds=tensors["actor.bounds"], **header["actor"])
-                names = [name for name in tensors if name.startswith("actor.")]
-                actor.load_state_dict({name.removeprefix("actor."): tensors[name] for name in names})
+            for key, kind in _HEADER.items():
+                if not isinstance(header[key], kind):
+                    raise TypeError(f"its {key} is {header[key]!r}")
+            actor = _read_actor(tensors, header["actor"]) if "actor" in header else None
             return cls(
                 tensors["table"],
                 tuple(header["features"]),
                 header["warmup_stages"],
                 header["label_feature"],
-                header.get("normalised", header.get("reduction") == "normalised"),  # its first name
+                header["normalised"],
                 class_counts,
                 actor,
                 header.get("actor_stages"),
                 header["info"],
             )
-        except (KeyError, TypeError, RuntimeError) as error:
-            raise UserError(f"{path} is not a valid strategy file: {error}.") from error
+        except (KeyError, TypeError, RuntimeError, ValueError) as error:
+            why = str(error).splitlines()[0].rstrip(".")
+            raise UserError(f"{path} is not a valid strategy file: {why}.") from error
 
     def state_dict(self) -> dict[str, Any]:
         """The live actor's view of the training; a table keeps no state."""
@@ -159,19 +172,6 @@ class Strategy(Weigher):
             super().load_state_dict(state)
         else:
             self._live.load_state_dict(state)
-
-    def _copy(self, class_counts: Tensor | None = None) -> "Strategy":
-        return Strategy(
-            self.table,
-            self.features,
-            self.warmup_stages,
-            self.label_feature,
-            self.normalised,
-            class_counts,
-            self.actor,
-            self.actor_stages,
-            self.info,
-        )
 
     def _params_at(self, progress: float | Tensor, losses: Tensor) -> Tensor:
         if self.table.device != losses.device:
@@ -196,6 +196,19 @@ class Strategy(Weigher):
         if self._label_values.device != device:
             self._label_values = self._label_values.to(device)
         return self._label_values
+
+
+def _read_actor(tensors: dict[str, Tensor], shape: dict[str, Any]) -> Actor:
+    """The actor of a file; its shape takes no memory before the tensors have been found to fit it."""
+    names = [name for name in tensors if name.startswith("actor.")]
+    # Copies, since a file's own memory may be laid out so that sums are taken in another order.
+    state = {name.removeprefix("actor."): tensors[name].to(torch.float32, copy=True) for name in names}
+    if not all(bool(value.isfinite().all()) for value in state.values()):
+        raise TypeError("its actor has parameters that are not finite")
+    with torch.device("meta"):
+        actor = Actor(bounds=state["bounds"], **shape)
+    actor.load_state_dict(state, assign=True)
+    return actor
 
 
 def _checked(class_counts: Any) -> Tensor:

@@ -18,7 +18,10 @@ def check_network(make_model: Callable[[], nn.Module], train: Samples, batch_siz
         "make_model is a callable that returns a fresh network, such as lambda: Net(), not the network itself.",
     )
     with isolated(device):
-        model = make_model()
+        try:
+            model = make_model()
+        except Exception as error:  # whatever it raises
+            raise UserError(f"make_model() does not build a network: {_first_line(error)}.") from error
         require(
             isinstance(model, nn.Module), f"make_model must return an nn.Module, but returned {type(model).__name__}."
         )
@@ -27,17 +30,24 @@ def check_network(make_model: Callable[[], nn.Module], train: Samples, batch_siz
             not any(isinstance(parameter, UninitializedParameter) for parameter in model.parameters()),
             "the network has lazy layers: give them their sizes, so that all networks can start alike.",
         )
+        require(
+            any(parameter.requires_grad for parameter in model.parameters()),
+            "the network has no parameters that can be trained: unfreeze some.",
+        )
         inputs = train.inputs[: min(2, batch_size)].to(device)
         try:
             with torch.no_grad():
                 logits = model.to(device).train()(inputs)
         except Exception as error:  # whatever a network raises about its inputs
             about = f"{inputs.dtype} inputs of shape {tuple(inputs.shape[1:])}, {len(inputs)} at a time"
-            why = (str(error) or type(error).__name__).splitlines()[0]
-            raise UserError(f"the network cannot take {about}: {why}.") from error
+            raise UserError(f"the network cannot take {about}: {_first_line(error)}.") from error
     shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
     require(
         isinstance(shape, tuple) and len(shape) == 2 and shape[1] >= train.num_classes,
         f"the network must return logits [batch, classes] for {train.num_classes} classes, but for {len(inputs)} "
         f"samples gives {shape}.",
     )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")

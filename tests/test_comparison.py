@@ -1,0 +1,84 @@
+"""What `compare` and `search` hand to trainings, and what they make of them."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+import autoweight as aw
+from autoweight import comparison, searching
+from autoweight.config import TrainingConfig
+from autoweight.data import load_splits
+from autoweight.models import make_network
+from autoweight.recipes import get_recipe
+from autoweight.run_folder import RunFolder
+from autoweight.training.evaluate import accuracy
+from autoweight.training.loop import Outcome, Training, train
+
+SHORT = replace(
+    get_recipe("digits-noise"), training=TrainingConfig(epochs=2, num_stages=4), methods=("uniform", "focal", "oracle")
+)
+
+
+def compare(config, path, resume=False):
+    return comparison.compare(config, RunFolder.open(path, config, resume), lambda *progress: None)["methods"]
+
+
+def accuracies(methods):
+    return {name: values["test_accuracy"] for name, values in methods.items()}
+
+
+def test_accuracy_is_that_of_the_last_epoch_on_the_test_part(tmp_path):
+    splits = load_splits(SHORT.data, 3, final=True)
+    torch.manual_seed(3)
+    model = make_network(SHORT.network, tuple(splits.train.inputs.shape[1:]), splits.train.num_classes)
+    train([Training(model, splits.train, splits.val, aw.Uniform(), 3)], SHORT.training)
+    expected = accuracy(model, splits.test, "float32")
+    assert expected != accuracy(model, splits.val, "float32")
+    assert compare(replace(SHORT, methods=("uniform",), seed=3), tmp_path)["uniform"]["test_accuracy"] == [expected]
+
+
+def test_side_by_side_gives_the_same_and_goes_on_where_one_of_a_group_is_missing(tmp_path):
+    together = replace(SHORT, side_by_side=2)
+    expected = accuracies(compare(SHORT, tmp_path / "one"))
+    assert accuracies(compare(together, tmp_path / "two")) == expected
+    metrics = tmp_path / "two" / "metrics.jsonl"
+    lines = metrics.read_text().splitlines()
+    without = [
+        line for line in lines if (json.loads(line)["event"], json.loads(line)["method"]) != ("trained", "focal")
+    ]
+    assert len(without) == len(lines) - 1
+    metrics.write_text("\n".join(without) + "\n")
+    assert accuracies(compare(together, tmp_path / "two", resume=True)) == expected
+
+
+def test_final_trainings_and_searches_are_augmented_as_configured(tmp_path, monkeypatch):
+    config, seen = replace(SHORT, data=replace(SHORT.data, augmentation="crop_flip"), methods=("uniform",)), []
+
+    def note(trainings, *more):
+        seen.extend(training.augmentation for training in trainings)
+        return Outcome(0.0, [""])
+
+    def note_search(*args, augmentation, training, **more):
+        seen.append(augmentation)
+        assert training.epochs == 7
+        return aw.Strategy(torch.zeros(4, 3))
+
+    monkeypatch.setattr(comparison, "train", note)
+    monkeypatch.setattr(searching, "search", note_search)
+    compare(config, tmp_path / "compare")
+    config = replace(config, search=replace(config.search, proxy_epochs=7))
+    searching.find_strategy(config, RunFolder.open(tmp_path / "search", config, resume=False), print)
+    assert seen == ["crop_flip", "crop_flip"]
+
+
+def test_a_strategy_that_changed_since_is_not_mixed_in(tmp_path):
+    path = tmp_path / "s"
+    config = replace(SHORT, methods=("law",), strategy=str(path))
+    aw.Strategy(torch.zeros(4, 3)).save(path)
+    compare(config, tmp_path / "run")
+    compare(config, tmp_path / "run", resume=True)
+    aw.Strategy(torch.ones(4, 3)).save(path)
+    with pytest.raises(aw.UserError, match="has changed since this run began"):
+        compare(config, tmp_path / "run", resume=True)
