@@ -70,7 +70,8 @@ def add(run: Path, name: str, strategy: str = "") -> None:
     if "search" in result:
         result["search"]["guesses"] = guesses(metrics)
     for method, values in result["methods"].items():
-        values["val_accuracy"] = [curve(metrics, method, seed) for seed in result["seeds"]]
+        for figure in ("val_accuracy", "train_loss"):
+            values[figure] = [curve(metrics, method, seed, figure) for seed in result["seeds"]]
     collect(kept_runs() | {name: result})
     RUNS.mkdir(parents=True, exist_ok=True)
     (RUNS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
@@ -85,10 +86,10 @@ def guesses(metrics: list[dict[str, Any]]) -> list[float]:
     return [round(gain, 4) for gain in episodes.values()]
 
 
-def curve(metrics: list[dict[str, Any]], method: str, seed: int) -> list[float]:
-    """Accuracy on the validation images at the end of every stage; a training on all images has seen them too."""
+def curve(metrics: list[dict[str, Any]], method: str, seed: int, figure: str) -> list[float]:
+    """A figure of every stage; a training on all images has seen the validation images too."""
     own = [line for line in metrics if line["event"] == "stage" and (line["method"], line["seed"]) == (method, seed)]
-    return [round(line["val_accuracy"], 4) for line in own]
+    return [round(line[figure], 4) for line in own]
 
 
 def kept_runs() -> dict[str, dict[str, Any]]:

@@ -42,7 +42,14 @@ def test_a_kept_run_has_its_configuration_and_no_path_of_the_machine(results, tm
     law = {"test_accuracy": [0.85], "train_seconds": [60.0]}
     (run / "result.json").write_text(json.dumps({"seeds": [0], "methods": {"law": law}}))
     stages = [
-        {"event": "stage", "method": method, "seed": 0, "stage": stage, "val_accuracy": 0.1 * stage}
+        {
+            "event": "stage",
+            "method": method,
+            "seed": 0,
+            "stage": stage,
+            "val_accuracy": 0.1 * stage,
+            "train_loss": stage,
+        }
         for stage in range(3)
         for method in ("law", "uniform")
     ]
@@ -52,6 +59,7 @@ def test_a_kept_run_has_its_configuration_and_no_path_of_the_machine(results, tm
     assert "somewhere" not in text
     assert json.loads(text)["config"]["strategy"] == "found"
     assert json.loads(text)["methods"]["law"]["val_accuracy"] == [[0.0, 0.1, 0.2]]
+    assert json.loads(text)["methods"]["law"]["train_loss"] == [[0, 1, 2]]
     with pytest.raises(SystemExit):
         results.add(run, "kept")
 

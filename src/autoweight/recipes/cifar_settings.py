@@ -65,4 +65,4 @@ RARE_SEARCH = rare(
 # ResNet-32 is bound by small kernels: compiled it is no faster.
 LONGTAIL_TRAINING = replace(PAPER_TRAINING, epochs=400, weight_decay=5e-4, drop_stages=(14, 18), compile=False)
 LONGTAIL_SEARCH = replace(RARE_SEARCH, warmup_stages=14, proxy_epochs=90)
-IMBALANCE_SEARCH = replace(RARE_SEARCH, warmup_stages=10, proxy_epochs=50)  # no full training yet
+IMBALANCE_SEARCH = replace(RARE_SEARCH, warmup_stages=10, proxy_epochs=50)  # too late (docs/results.md)
