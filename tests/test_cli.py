@@ -98,6 +98,9 @@ def test_search_then_train_with_law(tmp_path):
     assert list(result_of(tmp_path / "law")["methods"]) == ["law"]
     live = ["compare", "digits-noise", "--methods", "law", "--strategy", "found/strategy.safetensors", *SHORT]
     autoweight(*live, "--knob", "law.live=True", "--out", "live", cwd=tmp_path)
+    (tmp_path / "found" / "strategy.safetensors").unlink()
+    assert "law" in autoweight("compare", "--out", "live", "--resume", cwd=tmp_path).stdout  # what is done can be seen
+    autoweight("compare", "--config", "live/config.yaml", "--methods", "uniform", "--out", "plain", cwd=tmp_path)
 
 
 def test_a_search_by_plain_accuracy_tells_it(tmp_path):

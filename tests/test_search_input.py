@@ -83,7 +83,7 @@ class Picky(nn.Linear):
         (lambda: aw.TrainingConfig(drop_stages=5), "training.drop_stages takes a tuple, but is 5"),
         (lambda: aw.TrainingConfig(compile=1), "training.compile takes True or False, but is 1"),
         (lambda: aw.SearchConfig(features="loss"), "search.features takes a tuple, but is 'loss'"),
-        (lambda: aw.load(LONGTAIL, "abc"), "class_counts says how many"),
+        (lambda: aw.load(LONGTAIL, "abc"), "^class_counts says how many"),
         (lambda: aw.weighted_mean(torch.tensor(1.0), torch.ones(3)), "reduction='none'"),
         (
             lambda: aw.Constant().weigh(torch.tensor(1.0), torch.randn(4, 3), torch.zeros(4).long(), progress=0.5),

@@ -25,7 +25,8 @@ from autoweight.strategy.files import RUN_FILE
 
 def compare(config: RunConfig, out: Path | None, resume: bool) -> None:
     """Train methods over seeds and show the table."""
-    comparison.check(config)
+    if not _finished(out, resume):
+        comparison.check(config)
     with _run_folder(config, out, resume) as folder:
         if folder.result() is None:
             folder.finish(comparison.make_result(config, **_compare(config, folder)))
@@ -34,7 +35,8 @@ def compare(config: RunConfig, out: Path | None, resume: bool) -> None:
 
 def search(config: RunConfig, out: Path | None, resume: bool) -> None:
     """Find a strategy, write it, and say what it does."""
-    searching.check(config)
+    if not _finished(out, resume):
+        searching.check(config)
     with _run_folder(config, out, resume) as folder:
         strategy = _search(config, folder)
         folder.finish(comparison.make_result(config, methods={}, search=searching.search_result(strategy)))
@@ -51,7 +53,8 @@ def demo_config() -> RunConfig:
 
 def demo(config: RunConfig, out: Path | None, resume: bool) -> None:
     """Search on digits with wrong labels, train with what was found and with its rivals, and compare."""
-    searching.check(config)
+    if not _finished(out, resume):
+        searching.check(config)
     with _run_folder(config, out, resume) as folder:
         strategy = _search(config, folder)
         if folder.result() is None:
@@ -123,6 +126,11 @@ def _show(folder: RunFolder, strategy: Strategy | None = None) -> None:
     if failed := result.get("failed"):
         more = f" So did {len(failed) - 1} more: see result.json." if len(failed) > 1 else ""
         raise RunError(f"{failed[0]}{more}")
+
+
+def _finished(out: Path | None, resume: bool) -> bool:
+    """Whether there is nothing to do but to show a result, for which neither data nor device have to be there."""
+    return resume and out is not None and (out / "result.json").exists()
 
 
 @contextmanager

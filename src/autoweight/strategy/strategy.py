@@ -141,19 +141,19 @@ class Strategy(Weigher):
     @classmethod
     def load(cls, path: str | Path, class_counts: Tensor | None = None) -> "Strategy":
         """Read what `save` wrote; nothing in the file is executed."""
-        tensors, header = files.read(Path(path))
+        tensors, header = files.read(Path(path).expanduser())
         try:
             for key, kind in _HEADER.items():
                 if not isinstance(header[key], kind):
                     raise TypeError(f"its {key} is {header[key]!r}")
             actor = _read_actor(tensors, header["actor"]) if "actor" in header else None
-            return cls(
+            strategy = cls(
                 tensors["table"],
                 tuple(header["features"]),
                 header["warmup_stages"],
                 header["label_feature"],
                 header["normalised"],
-                class_counts,
+                None,
                 actor,
                 header.get("actor_stages"),
                 header["info"],
@@ -161,6 +161,7 @@ class Strategy(Weigher):
         except (KeyError, TypeError, RuntimeError, ValueError) as error:
             why = str(error).splitlines()[0].rstrip(".")
             raise UserError(f"{path} is not a valid strategy file: {why}.") from error
+        return strategy if class_counts is None else strategy.with_class_counts(class_counts)
 
     def state_dict(self) -> dict[str, Any]:
         """The live actor's view of the training; a table keeps no state."""

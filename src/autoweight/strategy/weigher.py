@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autoweight.errors import require
+from autoweight.errors import UserError, require
 
 
 class Weigher(ABC):
@@ -50,22 +50,26 @@ def check_batch(losses: Tensor, logits: Tensor, labels: Tensor, num_classes: int
     Labels have to lie below `num_classes`, or the number of logits. That is checked on a CPU only: a GPU would have to
     be waited for.
     """
-    require(
-        losses.dim() == 1 and logits.dim() == 2 and labels.dim() == 1 and len(losses) == len(logits) == len(labels),
-        f"weights need losses [batch] (reduction='none'), logits [batch, classes] and labels [batch], but shapes are "
-        f"{tuple(losses.shape)}, {tuple(logits.shape)} and {tuple(labels.shape)}.",
-    )
-    require(losses.is_floating_point(), f"losses must be real numbers, but are {losses.dtype}.")
-    require(labels.dtype in (torch.int64, torch.int32), f"labels must be int64, but are {labels.dtype}: use .long().")
-    require(len(losses) > 0, "the batch is empty: there is nothing to weigh.")
+    # Not by require, which would have every sentence made at every step.
+    if losses.dim() != 1 or logits.dim() != 2 or labels.dim() != 1 or not len(losses) == len(logits) == len(labels):
+        shapes = f"{tuple(losses.shape)}, {tuple(logits.shape)} and {tuple(labels.shape)}"
+        needed = "losses [batch] (reduction='none'), logits [batch, classes] and labels [batch]"
+        raise UserError(f"weights need {needed}, but shapes are {shapes}.")
+    if not losses.is_floating_point():
+        raise UserError(f"losses must be real numbers, but are {losses.dtype}.")
+    if labels.dtype not in (torch.int64, torch.int32):
+        raise UserError(f"labels must be int64, but are {labels.dtype}: use .long().")
+    if len(losses) == 0:
+        raise UserError("the batch is empty: there is nothing to weigh.")
     if labels.device.type == "cpu" and not torch.compiler.is_compiling():
         lowest, highest = int(labels.min()), int(labels.max())
         classes = logits.shape[1] if num_classes is None else num_classes
-        require(
-            lowest >= 0 and highest < classes,
-            f"label {lowest if lowest < 0 else highest} is out of range: with {classes} classes, labels go from 0 to "
-            f"{classes - 1}. Leave out samples that have no label.",
-        )
+        if lowest < 0 or highest >= classes:
+            wrong, last = lowest if lowest < 0 else highest, classes - 1
+            raise UserError(
+                f"label {wrong} is out of range: with {classes} classes, labels go from 0 to {last}. Leave out samples "
+                "that have no label."
+            )
 
 
 def weighted_mean(losses: Tensor, weights: Tensor) -> Tensor:
