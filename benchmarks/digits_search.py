@@ -82,7 +82,7 @@ def accuracies(config: RunConfig, method: str, strategy: Path | None = None) -> 
     )
     with tempfile.TemporaryDirectory() as folder:
         result = comparison.compare(config, RunFolder(Path(folder)), lambda *progress: None)
-    values: list[float] = result[method]["test_accuracy"]
+    values: list[float] = result["methods"][method]["test_accuracy"]
     return values
 
 

@@ -79,6 +79,6 @@ def test_a_strategy_that_changed_since_is_not_mixed_in(tmp_path):
     aw.Strategy(torch.zeros(4, 3)).save(path)
     compare(config, tmp_path / "run")
     compare(config, tmp_path / "run", resume=True)
-    aw.Strategy(torch.ones(4, 3)).save(path)
+    aw.Strategy(torch.zeros(4, 3), normalised=True).save(path)
     with pytest.raises(aw.UserError, match="has changed since this run began"):
         compare(config, tmp_path / "run", resume=True)

@@ -36,9 +36,10 @@ def test_damaged_metrics_get_one_sentence(tmp_path, content):
         folder.find(event="trained")
 
 
-def test_a_damaged_result_gets_one_sentence(tmp_path):
+@pytest.mark.parametrize("content", ['{"recipe": ', "[]"])
+def test_a_damaged_result_gets_one_sentence(tmp_path, content):
     folder = RunFolder.open(tmp_path / "run", CONFIG, resume=False)
-    (tmp_path / "run" / "result.json").write_text('{"recipe": ')
+    (tmp_path / "run" / "result.json").write_text(content)
     with pytest.raises(UserError, match=r"result\.json is damaged: remove it"):
         folder.result()
 

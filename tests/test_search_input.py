@@ -3,6 +3,7 @@
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -81,6 +82,10 @@ class Picky(nn.Linear):
         (lambda: aw.TrainingConfig(epochs=True), "training.epochs takes a whole number, but is True"),
         (lambda: aw.TrainingConfig(learning_rate="0.1"), "training.learning_rate takes a number, but is '0.1'"),
         (lambda: aw.TrainingConfig(drop_stages=5), "training.drop_stages takes a tuple, but is 5"),
+        (lambda: aw.TrainingConfig(drop_stages=(5.5,)), "training.drop_stages takes whole numbers"),
+        (lambda: aw.TrainingConfig(learning_rate=np.float32("inf")), "must be a finite number"),
+        (lambda: small_search(seed=True), "seed goes from 0 to 2147483647, but is True"),
+        (lambda: small_search(checkpoint="/"), "checkpoint takes a file"),
         (lambda: aw.TrainingConfig(compile=1), "training.compile takes True or False, but is 1"),
         (lambda: aw.SearchConfig(features="loss"), "search.features takes a tuple, but is 'loss'"),
         (lambda: aw.load(LONGTAIL, "abc"), "^class_counts says how many"),

@@ -127,6 +127,14 @@ def test_a_live_strategy_asks_for_the_accuracy(batch):
         live.weigh(*batch, progress=0.25)
 
 
+def test_an_autocast_around_a_live_strategy_changes_no_bit(batch):
+    plain, inside = (aw.Strategy(TABLE, actor=make_actor()).live() for _ in range(2))
+    inside.actor.load_state_dict(plain.actor.state_dict())
+    with torch.autocast("cpu", torch.bfloat16):
+        weights = inside.weigh(*batch, progress=0.0)
+    assert torch.equal(weights, plain.weigh(*batch, progress=0.0))
+
+
 def test_a_live_strategy_that_begins_late_waits_for_a_whole_stage(batch):
     live = aw.Strategy(TABLE, actor=make_actor()).live()
     assert torch.equal(live.weigh(*batch, progress=0.5), live.weigh(*batch, progress=0.6))

@@ -9,6 +9,7 @@ import autoweight as aw
 from autoweight.checkpoint import CheckpointFile
 from autoweight.config import TrainingConfig
 from autoweight.data.loader import Loader
+from autoweight.strategy.actor import Actor, bounds_of
 from autoweight.training.captured import draws_random_numbers
 from autoweight.training.evaluate import accuracy
 from autoweight.training.loop import Training, make_slots, train
@@ -132,8 +133,6 @@ def test_weighers_hear_of_every_accuracy_and_time_adds_up_over_sittings(tmp_path
 
 
 def test_live_strategies_go_on_too(tmp_path):
-    from autoweight.strategy.actor import Actor, bounds_of
-
     torch.manual_seed(0)
     actor = Actor(5, bounds_of(("loss", "entropy")), (8, 8, 8), 4, bounded=True)
     strategy = aw.Strategy(torch.zeros(5, 3), warmup_stages=1, actor=actor)
@@ -178,9 +177,10 @@ def test_others_go_on_beside_one_that_blows_up_killed_or_not(tmp_path, killed_af
     def both(on_stage=lambda report: None):
         data = make_blobs(), make_blobs(30, seed=9)
         good = Training(make_model(), *data, None, 1, on_stage=on_stage)
-        outcome = train(
-            [Training(Poisoned(float("nan")), *data, None, 1), good], CONFIG, CheckpointFile(tmp_path / "c")
-        )
+        actor = Actor(5, bounds_of(("loss", "entropy")), (8, 8, 8), 4, bounded=True)
+        live = aw.Strategy(torch.zeros(5, 3), actor=actor).live()
+        bad = Training(Poisoned(float("nan")), *data, live, 1)
+        outcome = train([bad, good], CONFIG, CheckpointFile(tmp_path / "c"))
         return outcome.failures, good.model.state_dict()
 
     with pytest.raises(KilledError):

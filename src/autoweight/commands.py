@@ -39,7 +39,8 @@ def search(config: RunConfig, out: Path | None, resume: bool) -> None:
         searching.check(config)
     with _run_folder(config, out, resume) as folder:
         strategy = _search(config, folder)
-        folder.finish(comparison.make_result(config, methods={}, search=searching.search_result(strategy)))
+        if folder.result() is None:
+            folder.finish(comparison.make_result(config, methods={}, search=searching.search_result(strategy)))
         _show(folder, strategy)
         if config.recipe in RECIPES:  # a file may have another name
             print(f"use it: {_command_to_use(config, folder.path / RUN_FILE)}")

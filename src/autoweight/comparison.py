@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -10,13 +11,14 @@ from zlib import crc32
 import torch
 
 import autoweight
-from autoweight.config import RunConfig, TrainingConfig
+from autoweight.config import Knob, RunConfig, TrainingConfig
 from autoweight.data import Splits, check_training_data, load_splits
 from autoweight.errors import RunError, require
 from autoweight.methods import TrainingFacts, check_knobs, make_method
 from autoweight.models import make_network
 from autoweight.run_folder import RunFolder
-from autoweight.strategy import Strategy, Weigher
+from autoweight.strategy import Weigher
+from autoweight.strategy.files import RUN_FILE
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.check import check_network
 from autoweight.training.device import check_device, isolated
@@ -151,8 +153,8 @@ def _training(config: RunConfig, job: Job, splits: Splits, report: Callable[[Job
 
 def _check_same_strategy(config: RunConfig, folder: RunFolder) -> None:
     """Raise `UserError` where the strategy is not the one that the run began with: one row would mix two."""
-    path = str(config.knobs.get("law", {}).get("strategy", config.strategy))
-    digest = crc32(Strategy.load(path).table.numpy().tobytes())
+    path = Path(str(_law_knobs(config)["strategy"])).expanduser()
+    digest = crc32((path / RUN_FILE if path.is_dir() else path).read_bytes())
     begun_with = folder.find(event="strategy")
     require(
         begun_with is None or begun_with["digest"] == digest,
@@ -176,8 +178,11 @@ def _load(config: RunConfig, seed: int) -> Splits:
     return load_splits(config.data, seed, final=True)
 
 
+def _law_knobs(config: RunConfig) -> dict[str, Knob]:
+    own = config.knobs.get("law", {})
+    return {**own} if config.strategy is None else {**own, "strategy": config.strategy}
+
+
 def _make_weigher(config: RunConfig, method: str, splits: Splits) -> Weigher:
-    knobs = dict(config.knobs.get(method, {}))
-    if method == "law" and config.strategy is not None:
-        knobs["strategy"] = config.strategy
+    knobs = _law_knobs(config) if method == "law" else config.knobs.get(method, {})
     return make_method(method, TrainingFacts(splits.train.class_counts, splits.train.clean), knobs)

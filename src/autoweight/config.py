@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, get_args, get_origin
 from autoweight.errors import require, unknown
 
 Feature = Literal["loss", "entropy", "density", "label"]
-LabelFeature = Literal["log_frequency", "raw"]
+LabelFeature = Literal["log_frequency", "class_frequency", "raw"]
 Augmentation = Literal["none", "crop_flip"]
 Noise = Literal["none", "uniform", "uniform_other", "asymmetric"]
 Imbalance = Literal["none", "step", "longtail"]
@@ -51,7 +51,10 @@ class _Strict:
             kind, words = _KINDS.get(get_origin(one.type) or one.type, (object, ""))
             fits = isinstance(value, kind) and (kind in (bool, object) or not isinstance(value, bool))
             require(fits, f"{self.prefix}{one.name} takes {words}, but is {value!r}.")
-            if isinstance(value, float):
+            if get_args(one.type)[:1] == (int,):
+                whole = all(isinstance(item, Integral) for item in value)
+                require(whole, f"{self.prefix}{one.name} takes whole numbers, but is {value!r}.")
+            if isinstance(value, Real):
                 require(isfinite(value), f"{self.prefix}{one.name} must be a finite number, but is {value}.")
 
     def _require_at_least(self, least: int, *names: str) -> None:
@@ -225,7 +228,8 @@ class SearchConfig(_Strict):
     features: tuple[Feature, ...] = ("loss", "entropy")
     """Sample features of the strategy."""
     label_feature: LabelFeature = "log_frequency"
-    """What the label feature is: the class's log frequency, or the paper's raw class index."""
+    """What the label feature is: the class's log frequency, normalised over the batch (log_frequency) or over the
+    classes (class_frequency), or the paper's raw class index."""
     normalise: bool = False
     """Scale a batch's weights to a mean of 1: they choose among samples, but cannot shrink or stop the learning."""
     warmup_stages: int = 2

@@ -87,10 +87,12 @@ class RunFolder:
         path = self.path / "result.json"
         if not path.exists():
             return None
+        damaged = f"{path} is damaged: remove it, and --resume makes it anew."
         try:
             result: dict[str, Any] = json.loads(path.read_text())
         except ValueError as error:
-            raise UserError(f"{path} is damaged: remove it, and --resume makes it anew.") from error
+            raise UserError(damaged) from error
+        require(isinstance(result, dict), damaged)
         return result
 
     @staticmethod

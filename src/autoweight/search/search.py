@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,11 @@ def search(
     config, training = config or SearchConfig(), training or TrainingConfig()
     require(isinstance(config, SearchConfig), f"config takes an aw.SearchConfig, but is {config!r}.")
     require(isinstance(training, TrainingConfig), f"training takes an aw.TrainingConfig, but is {training!r}.")
-    require(isinstance(seed, int) and 0 <= seed < 2**31, f"seed goes from 0 to 2147483647, but is {seed!r}.")
+    whole = isinstance(seed, Integral) and not isinstance(seed, bool)
+    require(whole and 0 <= seed < 2**31, f"seed goes from 0 to 2147483647, but is {seed!r}.")
+    require(
+        checkpoint is None or not Path(checkpoint).is_dir(), f"checkpoint takes a file, but {checkpoint!r} is a folder."
+    )
     train, val = _samples("training", train_data), _samples("validation", val_data)
     num_classes = max(train.num_classes, val.num_classes)
     train, val = replace(train, num_classes=num_classes), replace(val, num_classes=num_classes)
@@ -70,9 +75,9 @@ def search(
     )
     with isolated(device):
         workers = make_workers(problem, config.num_workers, config.num_starts)
-        agent = make_agent(config, training.num_stages, seed)
+        agent = make_agent(config, training.num_stages, int(seed))
         file = None if checkpoint is None else CheckpointFile(Path(checkpoint))
-        found = Search(workers, agent, config, seed, file, listen).run()
+        found = Search(workers, agent, config, int(seed), file, listen).run()
     return Strategy(
         found.table,
         config.features,
@@ -84,7 +89,7 @@ def search(
         actor_stages=config.episode_stages(training.num_stages),
         info={
             "agent": config.agent,
-            "seed": seed,
+            "seed": int(seed),
             "reward": config.reward,
             "validation_gain": found.gain,
             "seconds": found.seconds,

@@ -50,15 +50,25 @@ def density(logits: Tensor) -> Tensor:
 
 
 def label_values(class_counts: Tensor, kind: LabelFeature) -> Tensor:
-    """What each class is worth as a feature, `[classes]`: its log frequency, or the paper's raw class index."""
+    """What each class is worth as a feature, `[classes]`: its log frequency, or the paper's raw class index.
+
+    That of `class_frequency` is normalised over the classes already, so that a sample's value does not depend on who
+    else is in the batch. Normalised over the batch, the only one of a rare class lies eleven deviations from the rest.
+    """
     if kind == "raw":
         return torch.arange(len(class_counts), dtype=torch.float32, device=class_counts.device)
     counts = class_counts.to(torch.float32)
-    return (counts.clamp(min=1) / counts.sum().clamp(min=1)).log()
+    logs = (counts.clamp(min=1) / counts.sum().clamp(min=1)).log()
+    return normalise(logs) if kind == "class_frequency" else logs
 
 
 def batch_features(
-    losses: Tensor, logits: Tensor, labels: Tensor, features: tuple[Feature, ...], values: Tensor | None = None
+    losses: Tensor,
+    logits: Tensor,
+    labels: Tensor,
+    features: tuple[Feature, ...],
+    values: Tensor | None = None,
+    label_feature: LabelFeature = "log_frequency",
 ) -> Tensor:
     """The chosen features of a batch, normalised, `[batch, features]`; `values` holds `label_values`, if used."""
     logits = logits.detach().float()
@@ -74,7 +84,7 @@ def batch_features(
             case "label":
                 assert values is not None, "the label feature needs label_values"
                 column = values[labels]
-        columns.append(normalise(column))
+        columns.append(column if name == "label" and label_feature == "class_frequency" else normalise(column))
     return torch.stack(columns, dim=-1)
 
 

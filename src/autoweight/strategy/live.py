@@ -44,7 +44,7 @@ class LiveActor:
     def params_at(self, stage: int) -> Tensor:
         """The running stage's strategy parameters."""
         if self.params is None:
-            with torch.no_grad():
+            with torch.no_grad(), torch.autocast("cpu", enabled=False):
                 self.params = self.actor(self.tracker.state(min(stage, self.trained_stages - 1)))
         return self.params
 

@@ -96,7 +96,7 @@ class Strategy(Weigher):
         check_batch(losses, logits, labels, None if values is None else len(values))
         params = self._params_at(progress, losses)
         with torch.no_grad():
-            features = batch_features(losses, logits, labels, self.features, values)
+            features = batch_features(losses, logits, labels, self.features, values, self.label_feature)
             return weigh(features, params, self.normalised).to(losses.dtype)
 
     def with_class_counts(self, class_counts: Tensor) -> "Strategy":
@@ -136,7 +136,7 @@ class Strategy(Weigher):
             header["actor"] = self.actor.shape
             header["actor_stages"] = self.actor_stages
             tensors |= {f"actor.{name}": value.cpu() for name, value in self.actor.state_dict().items()}
-        files.write(Path(path), tensors, header)
+        files.write(Path(path).expanduser(), tensors, header)
 
     @classmethod
     def load(cls, path: str | Path, class_counts: Tensor | None = None) -> "Strategy":

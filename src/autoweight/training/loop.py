@@ -77,11 +77,11 @@ def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: Che
         if all(failures):
             break
         for training, loss, why in zip(trainings, losses.tolist(), failures, strict=True):
-            if why:
-                continue
             val_accuracy = accuracy(training.model, training.val_data, config.precision)
             if training.weigher is not None:
                 training.weigher.observe_accuracy(val_accuracy)
+            if why:
+                continue
             training.on_stage(StageReport(stage, loss, val_accuracy, seconds))
         if checkpoint is not None:
             state = {"stage": stage + 1, "seconds": seconds, "failures": failures}
@@ -129,4 +129,4 @@ def _restore(checkpoint: CheckpointFile | None, slots: Sequence[Slot]) -> tuple[
         return 0, 0.0, [""] * len(slots)
     for slot, slot_state in zip(slots, state["slots"], strict=True):
         slot.load_state_dict(slot_state)
-    return state["stage"], state["seconds"], state["failures"]
+    return state["stage"], state["seconds"], state.get("failures", [""] * len(slots))

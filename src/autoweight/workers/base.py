@@ -53,7 +53,8 @@ class ParamsWeigher(Weigher):
         indices: Tensor | None = None,
     ) -> Tensor:
         """Equation 3."""
-        features = batch_features(losses, logits, labels, self.problem.features, self.label_values)
+        problem = self.problem
+        features = batch_features(losses, logits, labels, problem.features, self.label_values, problem.label_feature)
         return weigh(features, self.params, self.problem.normalise)
 
 

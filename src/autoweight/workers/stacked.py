@@ -64,7 +64,10 @@ class StackedWorkers(SteppedWorkers):
         logits = functional_call(self.skeleton, (net, buffers), inputs)
         losses = cross_entropy(logits, labels, reduction="none")
         with torch.no_grad():
-            features = batch_features(losses, logits, labels, self.problem.features, self.label_values)
+            problem = self.problem
+            features = batch_features(
+                losses, logits, labels, problem.features, self.label_values, problem.label_feature
+            )
             weights = weigh(features, params, self.problem.normalise)
         return weighted_mean(losses, weights), losses.detach().mean()
 
