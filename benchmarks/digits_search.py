@@ -56,10 +56,11 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes, few trainings, from small losses": ("digits-noise", noise(SearchConfig(**FEW))),
 }
 for recipe in ("longtail", "imbalance"):
-    rare = get_recipe(f"digits-{recipe}").search
+    rare = replace(get_recipe(f"digits-{recipe}").search, label_feature="log_frequency")
     saturating = replace(rare, start_bias=0.0, sigma=SearchConfig().sigma)
     for name, search in {
         recipe: rare,
+        f"{recipe}, frequency over classes": replace(rare, label_feature="class_frequency"),
         f"{recipe}, last guess": replace(rare, **LAST_GUESS),
         f"{recipe}, few trainings": replace(rare, **FEW),
         f"{recipe}, around a bias of 0": saturating,

@@ -40,6 +40,16 @@ def test_label_values():
     counts = torch.tensor([60, 30, 10])
     assert_close(label_values(counts, "log_frequency"), torch.tensor([0.6, 0.3, 0.1]).log())
     assert label_values(counts, "raw").tolist() == [0, 1, 2]
+    logs = torch.tensor([0.6, 0.3, 0.1]).log()
+    assert_close(label_values(counts, "class_frequency"), (logs - logs.mean()) / logs.std(correction=0))
+
+
+def test_class_frequency_does_not_depend_on_who_else_is_in_the_batch():
+    values = label_values(torch.tensor([60, 30, 10]), "class_frequency")
+    for labels in ([0, 2], [0, 0, 0, 0, 2]):
+        batch = torch.rand(len(labels)), torch.rand(len(labels), 3), torch.tensor(labels)
+        features = batch_features(*batch, ("label",), values, "class_frequency")
+        assert torch.equal(features.squeeze(), values[labels])
 
 
 def test_label_feature_is_zero_on_balanced_data():

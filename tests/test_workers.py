@@ -1,10 +1,12 @@
+from typing import get_args
+
 import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
 
 import autoweight as aw
-from autoweight.config import SearchConfig, TrainingConfig
+from autoweight.config import LabelFeature, SearchConfig, TrainingConfig
 from autoweight.data import Samples
 from autoweight.models import make_network
 from autoweight.search.reward import reward
@@ -142,7 +144,7 @@ def test_frozen_parameters_stay_frozen(kind):
     assert not torch.equal(before[1], after[1])
 
 
-@pytest.mark.parametrize("label_feature", ["log_frequency", "raw"])
+@pytest.mark.parametrize("label_feature", get_args(LabelFeature))
 @pytest.mark.parametrize("normalise", [False, True])
 def test_workers_weigh_as_strategies_do(label_feature, normalise):
     features, params = ("loss", "entropy", "density", "label"), torch.tensor([-2.0, 1.0, 0.5, 1.5, -0.5])

@@ -4,7 +4,7 @@
     autoweight compare cifar10-imbalance --data-dir DIR --device cuda --strategy FILE
 
 Cost      on one NVIDIA H200: search 3.9 minutes; each of three trainings side by side 1.8.
-Expect    uniform 86.7 %, law 86.5, class_balanced 88.1: what the search finds does not carry over yet
+Expect    uniform 86.7 %, law 86.5, class_balanced 88.1, one training each: the search has not paid yet
           (docs/results.md); the paper has 85.9 without weighting and 88.4 with LAW.
 """
 

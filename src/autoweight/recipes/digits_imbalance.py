@@ -7,6 +7,8 @@ The decay is there to make weighting matter: a network that fits everything pays
 decay plain training does better too (docs/search.md).
 """
 
+from dataclasses import replace
+
 from autoweight.config import DataConfig, RunConfig, SearchConfig, TrainingConfig
 from autoweight.presets import rare
 
@@ -14,6 +16,6 @@ RECIPE = RunConfig(
     recipe="digits-imbalance",
     data=DataConfig(imbalance="step", imbalance_factor=25.0),
     training=TrainingConfig(epochs=40, batch_size=32, learning_rate=0.05, weight_decay=1e-2),
-    search=rare(SearchConfig()),
+    search=replace(rare(SearchConfig()), label_feature="class_frequency"),
     methods=("uniform", "class_balanced", "focal"),
 )
