@@ -194,6 +194,15 @@ def test_help(tmp_path, words):
     assert "usage" in autoweight(*words, cwd=tmp_path).stdout
 
 
+def test_help_shows_the_defaults_of_the_recipe_wherever_it_stands(tmp_path):
+    before, behind = (
+        autoweight("train", *words, cwd=tmp_path).stdout
+        for words in (["digits-longtail", "-h"], ["-h", "digits-longtail"])
+    )
+    assert "(default: longtail)" in before
+    assert before == behind
+
+
 def test_demo_tells_the_whole_story(tmp_path):
     config = commands.demo_config()
     training = replace(config.training, epochs=2, num_stages=4)

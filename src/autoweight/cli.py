@@ -200,7 +200,8 @@ def _base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[st
         return replace(get_recipe(words[0]), command=command), words[1:]
     if not {"-h", "--help"} & set(words):
         raise UserError(f"name a recipe first: autoweight {command} RECIPE; there are: {', '.join(RECIPES)}.")
-    return replace(get_recipe(next(iter(RECIPES))), command=command), words
+    recipe = next((word for word in words if word in RECIPES), next(iter(RECIPES)))  # whose defaults to show
+    return replace(get_recipe(recipe), command=command), [word for word in words if word != recipe]
 
 
 def _with_home(word: str) -> str:

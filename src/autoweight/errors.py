@@ -24,3 +24,8 @@ def require(condition: bool, message: str) -> None:
     """Raise `UserError(message)` unless `condition` holds."""
     if not condition:
         raise UserError(message)
+
+
+def first_line(error: Exception) -> str:
+    """What an error of another library says, as part of a sentence."""
+    return (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(".")

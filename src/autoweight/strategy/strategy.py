@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from autoweight.config import Feature, LabelFeature
-from autoweight.errors import UserError, require, unknown
+from autoweight.errors import UserError, first_line, require, unknown
 from autoweight.strategy import files
 from autoweight.strategy.actor import Actor
 from autoweight.strategy.features import batch_features, check_features, label_values
@@ -159,8 +159,7 @@ class Strategy(Weigher):
                 header["info"],
             )
         except (KeyError, TypeError, RuntimeError, ValueError) as error:
-            why = str(error).splitlines()[0].rstrip(".")
-            raise UserError(f"{path} is not a valid strategy file: {why}.") from error
+            raise UserError(f"{path} is not a valid strategy file: {first_line(error)}.") from error
         return strategy if class_counts is None else strategy.with_class_counts(class_counts)
 
     def state_dict(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
 from autoweight.data.dataset import Samples
-from autoweight.errors import UserError, require
+from autoweight.errors import UserError, first_line, require
 from autoweight.training.device import isolated
 
 
@@ -21,7 +21,7 @@ def check_network(make_model: Callable[[], nn.Module], train: Samples, batch_siz
         try:
             model = make_model()
         except Exception as error:  # whatever it raises
-            raise UserError(f"make_model() does not build a network: {_first_line(error)}.") from error
+            raise UserError(f"make_model() does not build a network: {first_line(error)}.") from error
         require(
             isinstance(model, nn.Module), f"make_model must return an nn.Module, but returned {type(model).__name__}."
         )
@@ -40,14 +40,10 @@ def check_network(make_model: Callable[[], nn.Module], train: Samples, batch_siz
                 logits = model.to(device).train()(inputs)
         except Exception as error:  # whatever a network raises about its inputs
             about = f"{inputs.dtype} inputs of shape {tuple(inputs.shape[1:])}, {len(inputs)} at a time"
-            raise UserError(f"the network cannot take {about}: {_first_line(error)}.") from error
+            raise UserError(f"the network cannot take {about}: {first_line(error)}.") from error
     shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
     require(
         isinstance(shape, tuple) and len(shape) == 2 and shape[1] >= train.num_classes,
         f"the network must return logits [batch, classes] for {train.num_classes} classes, but for {len(inputs)} "
         f"samples gives {shape}.",
     )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")

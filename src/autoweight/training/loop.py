@@ -12,7 +12,7 @@ from autoweight.checkpoint import CheckpointFile
 from autoweight.config import Augmentation, TrainingConfig
 from autoweight.data import Samples, check_training_data
 from autoweight.data.loader import Loader
-from autoweight.errors import require
+from autoweight.errors import first_line, require
 from autoweight.strategy import Weigher
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.captured import CapturedSteps
@@ -111,8 +111,8 @@ def _make_steps(slots: Sequence[Slot], config: TrainingConfig, total_steps: int)
     try:
         return CapturedSteps(slots, config, total_steps)
     except RuntimeError as error:
-        reason = str(error).splitlines()[0][:200]
-        warnings.warn(f"the training cannot be captured in a CUDA graph, so it runs plainly: {reason}", stacklevel=3)
+        why = first_line(error)
+        warnings.warn(f"the training cannot be captured in a CUDA graph, so it runs plainly: {why}", stacklevel=3)
         return PlainSteps(slots, config, total_steps)
 
 

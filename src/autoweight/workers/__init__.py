@@ -6,6 +6,7 @@ from math import prod
 import torch
 from torch import nn
 
+from autoweight.errors import first_line
 from autoweight.training.device import isolated
 from autoweight.workers.base import Problem, StageOutcome, Workers
 from autoweight.workers.graphed import GraphedWorkers
@@ -41,8 +42,8 @@ def make_workers(problem: Problem, num_workers: int, num_starts: int = 1) -> Wor
     try:
         _probe(kind(problem, 2))
     except RuntimeError as error:
-        reason = str(error).splitlines()[0][:200]
-        warnings.warn(f"this network {complaint}, so networks train one after the other: {reason}", stacklevel=2)
+        why = first_line(error)
+        warnings.warn(f"this network {complaint}, so networks train one after the other: {why}", stacklevel=2)
         return SequentialWorkers(problem, num_workers, num_starts)
     return kind(problem, num_workers, num_starts)
 
