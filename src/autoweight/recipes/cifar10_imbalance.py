@@ -4,8 +4,9 @@
     autoweight compare cifar10-imbalance --data-dir DIR --device cuda --strategy FILE
 
 Cost      on one NVIDIA H200: search 3.9 minutes; each of three trainings side by side 1.8.
-Expect    uniform 86.7 %, law 86.5, class_balanced 88.1, one training each: the search has not paid yet
-          (docs/results.md); the paper has 85.9 without weighting and 88.4 with LAW.
+Expect    uniform 86.7 %, law 86.5, class_balanced 88.1, one training each, by a search with label_feature
+          log_frequency; the present one has not run (docs/results.md). The paper has 85.9 without weighting and 88.4
+          with LAW.
 """
 
 from dataclasses import replace

@@ -53,7 +53,7 @@ def label_values(class_counts: Tensor, kind: LabelFeature) -> Tensor:
     """What each class is worth as a feature, `[classes]`: its log frequency, or the paper's raw class index.
 
     That of `class_frequency` is normalised over the classes already, so that a sample's value does not depend on who
-    else is in the batch. Normalised over the batch, the only one of a rare class lies eleven deviations from the rest.
+    else is in the batch. Over a batch of 128, a lone sample of a rare class would lie eleven deviations from the rest.
     """
     if kind == "raw":
         return torch.arange(len(class_counts), dtype=torch.float32, device=class_counts.device)
