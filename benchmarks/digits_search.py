@@ -61,6 +61,10 @@ for recipe in ("longtail", "imbalance"):
     for name, search in {
         recipe: rare,
         f"{recipe}, frequency over classes": replace(rare, label_feature="class_frequency"),
+        f"{recipe}, label alone": replace(rare, features=("label",)),
+        f"{recipe}, label alone, frequency over classes": replace(
+            rare, features=("label",), label_feature="class_frequency"
+        ),
         f"{recipe}, last guess": replace(rare, **LAST_GUESS),
         f"{recipe}, few trainings": replace(rare, **FEW),
         f"{recipe}, around a bias of 0": saturating,

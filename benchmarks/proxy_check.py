@@ -3,6 +3,7 @@
     python benchmarks/proxy_check.py cifar10-noise DATA_DIR             the recipe's proxy
     python benchmarks/proxy_check.py cifar10-noise DATA_DIR --network small_resnet --images 20000 --epochs 20
     python benchmarks/proxy_check.py cifar10-longtail DATA_DIR --epochs 30 --head-start 18 --no-augment
+    python benchmarks/proxy_check.py cifar10-imbalance DATA_DIR --images 5000 --epochs 100 --head-start 8
     python benchmarks/proxy_check.py                                    only the table of what was measured
 
 A proxy is good when it ranks strategies as a full training does. One episode trains fifteen of them from one start, an
@@ -30,7 +31,7 @@ from autoweight.workers import GraphedWorkers, Problem
 
 RESULTS = Path(__file__).parents[1] / "results"
 STAGES, SEED = 20, 1
-RECIPES = ("cifar10-noise", "cifar100-noise", "cifar10-longtail", "cifar100-longtail")
+RECIPES = ("cifar10-noise", "cifar100-noise", "cifar10-longtail", "cifar100-longtail", "cifar10-imbalance")
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,23 @@ def label_strategies() -> dict[str, Tensor]:
     return tables | {f"strategy {name}": found(name) for name in ("cifar10-longtail-0", "cifar100-longtail-0")}
 
 
+def rare_class_strategies() -> dict[str, Tensor]:
+    """Tables of loss, entropy, label and bias, where two of ten classes are rare and label is class_frequency.
+
+    A rare class's is then -2 and a frequent one's 0.5, so that far below 0 a label theta of -t weighs samples of rare
+    classes exp(5 t) times as much: 2, 5, 25 or 150 times.
+    """
+    thetas = {0: (-0.32,), 10: (-0.16, -0.32, -0.64, -1.0), 30: (-0.32, -0.64), 50: (-0.16, -0.32, -0.64, -1.0)}
+    tables = {
+        f"label {label:g}, from {percent} % on": held([0.0, 0.0, label, -4.0], percent)
+        for percent, choices in (thetas | {70: (-0.32, -0.64)}).items()
+        for label in choices
+    }
+    for percent in (10, 50):
+        tables[f"label -0.32, loss 0.3, from {percent} % on"] = held([0.3, 0.0, -0.32, -4.0], percent)
+    return tables
+
+
 def noise_strategies() -> dict[str, Tensor]:
     """Tables of loss, entropy and bias; the oracle takes the last one's place."""
     small_losses = [-8.0, 0.0, -2.0]
@@ -123,7 +141,10 @@ def check(proxy: Proxy, data_dir: str) -> dict:
         data=replace(config.data, folder=data_dir, train_size=proxy.images),
         search=replace(config.search, proxy_epochs=proxy.epochs),
     )
-    tables = label_strategies() if "label" in config.search.features else noise_strategies()
+    if config.data.imbalance == "step":
+        tables = rare_class_strategies()
+    else:
+        tables = label_strategies() if "label" in config.search.features else noise_strategies()
     splits = search_splits(config)
     problem = Problem(
         partial(make_network, proxy.network, (3, 32, 32), splits.train.num_classes),
