@@ -22,7 +22,7 @@ import torch
 
 from autoweight import comparison, searching
 from autoweight.config import RunConfig, SearchConfig
-from autoweight.presets import noise
+from autoweight.presets import noise, rare
 from autoweight.recipes import get_recipe
 from autoweight.run_folder import RunFolder
 from autoweight.strategy.files import RUN_FILE
@@ -55,22 +55,21 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "constant, few trainings": ("digits-noise", SearchConfig(agent="constant", **FEW)),
     "cmaes, few trainings, from small losses": ("digits-noise", noise(SearchConfig(**FEW))),
 }
+BY_CLASS = {"label_feature": "class_frequency"}
+RARE = rare(SearchConfig())
+SATURATING = replace(RARE, start_bias=0.0, sigma=SearchConfig().sigma)
 for recipe in ("longtail", "imbalance"):
-    rare = replace(get_recipe(f"digits-{recipe}").search, label_feature="log_frequency")
-    saturating = replace(rare, start_bias=0.0, sigma=SearchConfig().sigma)
     for name, search in {
-        recipe: rare,
-        f"{recipe}, frequency over classes": replace(rare, label_feature="class_frequency"),
-        f"{recipe}, label alone": replace(rare, features=("label",)),
-        f"{recipe}, label alone, frequency over classes": replace(
-            rare, features=("label",), label_feature="class_frequency"
-        ),
-        f"{recipe}, last guess": replace(rare, **LAST_GUESS),
-        f"{recipe}, few trainings": replace(rare, **FEW),
-        f"{recipe}, around a bias of 0": saturating,
-        f"{recipe}, around a bias of 0, stages from the start": replace(saturating, coarse_share=0),
-        f"{recipe}, not normalised": replace(saturating, normalise=False),
-        f"{recipe}, not normalised, stages from the start": replace(saturating, normalise=False, coarse_share=0),
+        recipe: RARE,
+        f"{recipe}, frequency over classes": replace(RARE, **BY_CLASS),
+        f"{recipe}, label alone": replace(RARE, features=("label",)),
+        f"{recipe}, label alone, frequency over classes": replace(RARE, features=("label",), **BY_CLASS),
+        f"{recipe}, last guess": replace(RARE, **LAST_GUESS),
+        f"{recipe}, few trainings": replace(RARE, **FEW),
+        f"{recipe}, around a bias of 0": SATURATING,
+        f"{recipe}, around a bias of 0, stages from the start": replace(SATURATING, coarse_share=0),
+        f"{recipe}, not normalised": replace(SATURATING, normalise=False),
+        f"{recipe}, not normalised, stages from the start": replace(SATURATING, normalise=False, coarse_share=0),
     }.items():
         VARIANTS[name] = (f"digits-{recipe}", search)
 

@@ -1,7 +1,7 @@
-"""Keep runs as results, and build the tables of results/README.md and README.md from them.
+"""Keep runs as results, and build the tables of results/README.md and the summary in README.md from them.
 
     python benchmarks/results.py add RUN_FOLDER NAME [STRATEGY]    copy a finished run into results/
-    python benchmarks/results.py                                   build both tables; `make results` does the same
+    python benchmarks/results.py                                   build both pages; `make results` does the same
 
 A kept run is one JSON, results/runs/NAME.json: the run's result.json with the configuration that it ran under, less the
 paths of the machine. A search also leaves its strategy as results/strategies/NAME.safetensors; STRATEGY is the name of
@@ -13,11 +13,14 @@ import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import yaml
+
+from autoweight.recipes import get_recipe
 
 ROOT = Path(__file__).parents[1]
 RUNS, STRATEGIES = ROOT / "results" / "runs", ROOT / "results" / "strategies"
@@ -59,6 +62,11 @@ class Row(NamedTuple):
     detail: str
 
 
+Rows = dict[Row, dict[int, tuple[float, float]]]
+"""Accuracy and GPU seconds by row and seed."""
+Runs = dict[str, dict[str, Any]]
+
+
 def add(run: Path, name: str, strategy: str = "") -> None:
     """Copy a finished run's result and configuration, and the strategy that it found."""
     config = yaml.safe_load((run / "config.yaml").read_text())
@@ -92,7 +100,7 @@ def curve(metrics: list[dict[str, Any]], method: str, seed: int, figure: str) ->
     return [round(line[figure], 4) for line in own]
 
 
-def kept_runs() -> dict[str, dict[str, Any]]:
+def kept_runs() -> Runs:
     """All kept runs by name."""
     return {path.stem: json.loads(path.read_text()) for path in sorted(RUNS.glob("*.json"))}
 
@@ -137,9 +145,9 @@ def first_difference(one: dict[str, Any], other: dict[str, Any]) -> str | None:
     return next((key for key in one if key in other and one[key] != other[key]), None)
 
 
-def collect(runs: dict[str, dict[str, Any]]) -> dict[Task, dict[Row, dict[int, tuple[float, float]]]]:
+def collect(runs: Runs) -> dict[Task, Rows]:
     """Accuracy and GPU seconds of every task, row and seed; runs that would make a wrong table end the program."""
-    tasks: dict[Task, dict[Row, dict[int, tuple[float, float]]]] = defaultdict(lambda: defaultdict(dict))
+    tasks: dict[Task, Rows] = defaultdict(lambda: defaultdict(dict))
     details: dict[Task, dict[str, Any]] = {}
     found = {name for name, run in runs.items() if "search" in run}
     for name, run in runs.items():
@@ -157,7 +165,7 @@ def collect(runs: dict[str, dict[str, Any]]) -> dict[Task, dict[Row, dict[int, t
     return tasks
 
 
-def recovered(rows: dict[Row, dict[int, tuple[float, float]]], row: Row) -> float | None:
+def recovered(rows: Rows, row: Row) -> float | None:
     """The share of the gap from uniform to oracle that a row closes, over the seeds that all three ran."""
     uniform, oracle = rows.get(Row("uniform", "")), rows.get(Row("oracle", ""))
     seeds = rows[row].keys() & (uniform or {}).keys() & (oracle or {}).keys()
@@ -167,7 +175,7 @@ def recovered(rows: dict[Row, dict[int, tuple[float, float]]], row: Row) -> floa
     return (fmean(rows[row][seed][0] for seed in seeds) - low) / (high - low) if high != low else None
 
 
-def task_table(task: Task, rows: dict[Row, dict[int, tuple[float, float]]]) -> Iterator[str]:
+def task_table(task: Task, rows: Rows) -> Iterator[str]:
     """The table of one task, from the worst row to the best."""
     paper = PAPER.get(task[:3], {})
     yield f"**{task.dataset}, {task.bias}, {task.network}, {task.epochs} epochs, decay {task.weight_decay:g}**\n"
@@ -175,22 +183,66 @@ def task_table(task: Task, rows: dict[Row, dict[int, tuple[float, float]]]) -> I
     for row in sorted(rows, key=lambda row: fmean(accuracy for accuracy, _ in rows[row].values())):
         accuracies = [100 * accuracy for accuracy, _ in rows[row].values()]
         error = f" ± {stdev(accuracies) / len(accuracies) ** 0.5:.2f}" if len(accuracies) > 1 else ""
-        share = recovered(rows, row)
-        minutes = fmean(seconds for _, seconds in rows[row].values()) / 60
         name = f"{row.method} ({row.detail})" if row.detail else row.method
         cells = (
             name,
-            f"{paper[row.method]:.2f}" if row.method in paper else "",
+            cell(paper.get(row.method)),
             f"{fmean(accuracies):.2f}{error}",
             str(len(accuracies)),
-            "" if share is None else f"{share:.2f}",
-            f"{minutes:.1f}",
+            cell(recovered(rows, row)),
+            f"{minutes(rows[row]):.1f}",
         )
         yield f"| {' | '.join(cells)} |"
     yield ""
 
 
-def search_table(runs: dict[str, dict[str, Any]]) -> Iterator[str]:
+def is_present(run: dict[str, Any]) -> bool:
+    """Whether it is a search as its recipe would make it today."""
+    if "search" not in run or run["config"] is None:
+        return False
+    today = json.loads(json.dumps(asdict(get_recipe(run["config"]["recipe"]))))
+    return not any(first_difference(run["config"][part], today[part]) for part in ("data", "training", "search"))
+
+
+def summary(tasks: dict[Task, Rows], runs: Runs) -> Iterator[str]:
+    """What the strategies of the present recipes are worth: a line for each of them and each task."""
+    present = {name for name, run in runs.items() if is_present(run)}
+    yield "| | strategy | minutes | uniform | best other | **law** | oracle | recovered | paper: uniform, law |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for task, rows in sorted(tasks.items()):
+        mean = {row: fmean(100 * accuracy for accuracy, _ in seeds.values()) for row, seeds in rows.items()}
+        others = [row for row in rows if row.method not in ("uniform", "law", "oracle")]
+        paper = PAPER.get(task[:3], {})
+        best = max(others, key=mean.__getitem__, default=None)
+        for row in rows:
+            strategy = row.detail.removeprefix("strategy ")
+            if row.method == "law" and strategy in present:
+                cells = (
+                    f"{task.dataset}, {task.bias}, {task.network}",
+                    strategy,
+                    f"{runs[strategy]['search']['seconds'] / 60:.1f} + {minutes(rows[row]):.1f}",
+                    cell(mean.get(Row("uniform", ""))),
+                    f"{cell(mean[best])} ({best.method})" if best else "",
+                    f"**{cell(mean[row])}**{f' ({len(rows[row])} seeds)' if len(rows[row]) > 1 else ''}",
+                    cell(mean.get(Row("oracle", ""))),
+                    cell(recovered(rows, row)),
+                    ", ".join(cell(paper.get(method)) or "-" for method in ("uniform", "law")),
+                )
+                yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def minutes(seeds: dict[int, tuple[float, float]]) -> float:
+    """What a training of a row took, by the clock."""
+    return fmean(seconds for _, seconds in seeds.values()) / 60
+
+
+def cell(value: float | None) -> str:
+    """A number in a table, where there is one."""
+    return "" if value is None else f"{value:.2f}"
+
+
+def search_table(runs: Runs) -> Iterator[str]:
     """What the searches cost."""
     yield "**Searches**\n"
     yield "| strategy | seed | proxy | trainings | GPU minutes |\n|---|---|---|---|---|"
@@ -214,16 +266,15 @@ def proxy_of(config: dict[str, Any] | None) -> str:
 
 
 def build() -> None:
-    """Put the tables into both pages: the README shows what weighting is for, the other page everything."""
+    """Put the tables into both pages: the README shows the present recipes, the other page everything."""
     runs = kept_runs()
-    devices = sorted({run["environment"]["device"] for run in runs.values()})
-    minutes = "Trainings side by side share their minutes."
-    lines = [f"Last-epoch test accuracy; {', '.join(devices)}. {minutes}\n"]
-    biased, clean = list(lines), []
-    for task, rows in sorted(collect(runs).items()):
-        (clean if task.bias == CLEAN else biased).extend(task_table(task, rows))
-    _fill(ROOT / "README.md", biased)
-    _fill(ROOT / "results" / "README.md", [*biased, *clean, *search_table(runs)])
+    tasks = collect(runs)
+    devices = ", ".join(sorted({run["environment"]["device"] for run in runs.values()}))
+    title = f"Last-epoch test accuracy in percent; {devices}."
+    tables = [line for task, rows in sorted(tasks.items()) for line in task_table(task, rows)]
+    _fill(ROOT / "README.md", [f"{title}\n", *summary(tasks, runs)])
+    shared = "Trainings side by side share their minutes."
+    _fill(ROOT / "results" / "README.md", [f"{title} {shared}\n", *tables, *search_table(runs)])
 
 
 def _fill(page: Path, lines: list[str]) -> None:

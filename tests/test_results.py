@@ -1,9 +1,12 @@
 import importlib.util
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import yaml
+
+from autoweight.recipes import get_recipe
 
 ROOT = Path(__file__).parents[1]
 
@@ -91,6 +94,32 @@ def test_runs_of_one_task_share_a_table_and_recovery_uses_common_seeds(results):
     assert "| set by hand (strategy mine) |  | 95.00 | 1 | 1.25 | 1.0 |" in table
     assert "| uniform | 79.44 | 65.00 ± 5.00 | 2 | 0.00 | 1.0 |" in table
     assert table.index("constant (loss -8.0)") < table.index("law")
+
+
+def test_the_summary_has_only_searches_that_their_recipe_would_make_today(results):
+    today = json.loads(json.dumps(asdict(get_recipe("cifar10-noise"))))
+    former = today | {"search": today["search"] | {"head_start": 18}}
+
+    def trained(strategy):
+        law = {"test_accuracy": [0.89, 0.88], "train_seconds": [60.0, 120.0]}
+        return {"seeds": [0, 1], "methods": {"law": law}, "config": config_of(strategy=strategy)}
+
+    runs = {
+        "found": {"seeds": [0], "methods": {}, "config": today, "search": {"seconds": 240.0}},
+        "once": {"seeds": [0], "methods": {}, "config": former, "search": {"seconds": 240.0}},
+        "a": trained("found"),
+        "b": trained("once"),
+        "c": {
+            "seeds": [0],
+            "methods": {name: {"test_accuracy": [0.7], "train_seconds": [1]} for name in ("uniform", "focal")},
+            "config": config_of(),
+        },
+    }
+    _, _, *lines, _ = results.summary(results.collect(runs), runs)
+    task = "cifar10, 40 % of labels redrawn, resnet18"
+    assert lines == [
+        f"| {task} | found | 4.0 + 1.5 | 70.00 | 70.00 (focal) | **88.50** (2 seeds) |  |  | 79.44, 86.33 |"
+    ]
 
 
 def test_runs_that_a_title_cannot_tell_apart_are_refused(results):

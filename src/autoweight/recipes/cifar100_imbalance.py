@@ -17,7 +17,7 @@ RECIPE = RunConfig(
     data=replace(
         RARE_DATA,
         dataset="cifar100",
-        train_size=15_000,
+        train_size=7_500,
         imbalance="step",
         imbalance_factor=10.0,
         rare_classes=tuple(range(10)),

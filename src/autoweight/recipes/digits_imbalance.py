@@ -16,6 +16,6 @@ RECIPE = RunConfig(
     recipe="digits-imbalance",
     data=DataConfig(imbalance="step", imbalance_factor=25.0),
     training=TrainingConfig(epochs=40, batch_size=32, learning_rate=0.05, weight_decay=1e-2),
-    search=replace(rare(SearchConfig()), label_feature="class_frequency"),
+    search=replace(rare(SearchConfig()), features=("label",), label_feature="class_frequency"),
     methods=("uniform", "class_balanced", "focal"),
 )
