@@ -81,15 +81,17 @@ def test_actor_and_critics_are_four_layer_networks():
 
 
 def test_critic_targets_and_losses_by_hand():
-    learner, batch = make_learner(target="bootstrap", discount=0.9, num_critics=2), make_transitions(done=1.0)
+    learner = make_learner(target="bootstrap", discount=0.9, num_critics=2, action_penalty=0.5)
+    batch = make_transitions(done=1.0)
     with torch.no_grad():
         value = learner.lagged_critics(batch.next_state, learner.lagged_actor(batch.next_state)).min(dim=0).values
         expected = torch.stack([0.1 + 0.9 * value[0], torch.tensor(0.2)])
         assert_close(learner.targets(batch), expected)
         errors = learner.critics(batch.state, batch.strategy_params) - expected
         assert_close(learner.critic_loss(batch), (errors**2).mean(dim=1).sum())
-        actor_value = learner.critics(batch.state, learner.actor(batch.state)).min(dim=0).values.mean()
-        assert_close(learner.actor_loss(batch), -actor_value)
+        params = learner.actor(batch.state)
+        actor_value = learner.critics(batch.state, params).min(dim=0).values.mean()
+        assert_close(learner.actor_loss(batch), -actor_value + 0.5 * (params**2).sum(dim=1).sqrt().mean())
 
 
 def test_critics_learn_the_return_once_it_is_known():
@@ -98,20 +100,43 @@ def test_critics_learn_the_return_once_it_is_known():
     assert learner.targets(make_transitions()).isfinite().all()
 
 
-def test_an_update_moves_critic_actor_and_lagged_copies():
-    learner, buffer = make_learner(lag=0.1), Buffer()
-    batch = make_transitions()
-    buffer.add(Transition(batch.state, batch.strategy_params, batch.reward, batch.next_state, done=True))
+def buffer_of(rows):
+    buffer, batch = Buffer(), make_transitions()
+    for _ in range(rows):
+        buffer.add(Transition(batch.state, batch.strategy_params, batch.reward, batch.next_state, done=True))
+    return buffer
+
+
+def test_an_update_moves_critic_and_actor_and_lagged_copies_follow_by_their_share():
+    learner = make_learner(lag=0.1, update_epochs=1)
     before = {name: [p.clone() for p in getattr(learner, name).parameters()] for name in ("actor", "critics")}
-    learner.update(buffer, torch.Generator().manual_seed(0))
+    learner.update(buffer_of(rows=1), torch.Generator().manual_seed(0))
     for name, old in before.items():
-        for start, now, lagged in zip(
-            old, getattr(learner, name).parameters(), getattr(learner, f"lagged_{name}").parameters(), strict=True
-        ):
-            assert (now - start).abs().sum() >= (lagged - start).abs().sum()
-        moved = zip(old, getattr(learner, f"lagged_{name}").parameters(), strict=True)
-        assert any(not torch.equal(start, lagged) for start, lagged in moved)
-        assert any(not torch.equal(a, b) for a, b in zip(old, getattr(learner, name).parameters(), strict=True))
+        now = [parameter.detach() for parameter in getattr(learner, name).parameters()]
+        assert any(not torch.equal(a, b) for a, b in zip(old, now, strict=True))
+        for start, end, lagged in zip(old, now, getattr(learner, f"lagged_{name}").parameters(), strict=True):
+            assert_close(lagged.detach(), 0.9 * start + 0.1 * end)
+
+
+@pytest.mark.parametrize(("update", "steps"), [("full", 3 * 4), ("sampled", 1)])
+def test_an_update_takes_the_whole_buffer_every_epoch_or_one_sample(update, steps):
+    learner = make_learner(update=update, update_epochs=3, update_batch_size=2)
+    learner.update(buffer_of(rows=7), torch.Generator().manual_seed(0))
+    for optimizer in (learner.actor_optimizer, learner.critic_optimizer):
+        assert {int(state["step"]) for state in optimizer.state.values()} == {steps}
+
+
+def test_gradients_are_clipped_on_request():
+    norms = {}
+    for clip in (0.0, 1e-3):
+        learner = make_learner(gradient_clip=clip)
+        learner.update(buffer_of(rows=1), torch.Generator().manual_seed(0))
+        norms[clip] = [
+            torch.cat([parameter.grad.flatten() for parameter in module.parameters()]).norm()
+            for module in (learner.actor, learner.critics)
+        ]
+    assert min(norms[0.0]) > 1e-3
+    assert_close(torch.stack(norms[1e-3]), torch.full((2,), 1e-3), rtol=1e-2, atol=0)
 
 
 def test_gradients_of_one_big_batch_are_the_workers_average():

@@ -367,6 +367,18 @@ def test_evolution_finds_a_constant_first_and_stages_part_from_there():
     assert constant == [True, True, False, False]
 
 
+def test_evolution_halves_its_steps_when_stages_part():
+    config = SearchConfig(num_workers=401, num_episodes=2, coarse_share=0.5, sigma=0.1)
+    agent = make_agent(config, 20, seed=0)
+    deviations = []
+    for _ in range(2):
+        agent.begin_episode(0.0)
+        shares = agent.tables[1:, config.warmup_stages] / torch.tensor([10.0, 5.0, 5.0])
+        deviations.append(shares.std(dim=0).mean())
+        agent.end_episode(torch.zeros(401))
+    assert_close(torch.stack(deviations), torch.tensor([0.1, 0.05]), rtol=0.1, atol=0)
+
+
 class Recorder(ToyWorkers):
     """Writes down in which order stages and updates come."""
 
