@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from autoweight import Oracle, Strategy
+from autoweight.config import Feature, RunConfig
 from autoweight.models import make_network
 from autoweight.recipes import get_recipe
 from autoweight.search.reward import reward_scale
@@ -31,6 +32,8 @@ from autoweight.workers import GraphedWorkers, Problem
 
 RESULTS = Path(__file__).parents[1] / "results"
 STAGES, SEED = 20, 1
+LABEL_FEATURES: tuple[Feature, ...] = ("loss", "entropy", "label")
+NOISE_FEATURES: tuple[Feature, ...] = ("loss", "entropy")
 RECIPES = ("cifar10-noise", "cifar100-noise", "cifar10-longtail", "cifar100-longtail", "cifar10-imbalance")
 
 
@@ -133,6 +136,15 @@ class WithOracle(GraphedWorkers):
         return slot
 
 
+def strategies_for(config: RunConfig) -> tuple[tuple[Feature, ...], dict[str, Tensor]]:
+    """What to try on a recipe's bias, and the features that its thetas are of."""
+    if config.data.imbalance == "step":
+        return LABEL_FEATURES, rare_class_strategies()
+    if config.data.imbalance == "longtail":
+        return LABEL_FEATURES, label_strategies()
+    return NOISE_FEATURES, noise_strategies()
+
+
 def check(proxy: Proxy, data_dir: str) -> dict:
     """Train all strategies on a proxy; accuracies on the validation set by stage and strategy."""
     config = get_recipe(proxy.recipe)
@@ -141,17 +153,14 @@ def check(proxy: Proxy, data_dir: str) -> dict:
         data=replace(config.data, folder=data_dir, train_size=proxy.images),
         search=replace(config.search, proxy_epochs=proxy.epochs),
     )
-    if config.data.imbalance == "step":
-        tables = rare_class_strategies()
-    else:
-        tables = label_strategies() if "label" in config.search.features else noise_strategies()
+    features, tables = strategies_for(config)
     splits = search_splits(config)
     problem = Problem(
         partial(make_network, proxy.network, (3, 32, 32), splits.train.num_classes),
         splits.train,
         splits.val,
         proxy_training(config),
-        config.search.features,
+        features,
         config.search.label_feature,
         config.search.normalise,
         augmentation="crop_flip",

@@ -1,5 +1,6 @@
 import importlib.util
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,12 +12,17 @@ from autoweight.recipes import get_recipe
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture
-def results():
-    spec = importlib.util.spec_from_file_location("results", ROOT / "benchmarks" / "results.py")
+def benchmark(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look there
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def results():
+    return benchmark("results")
 
 
 def config_of(**changes):
@@ -99,6 +105,7 @@ def test_runs_of_one_task_share_a_table_and_recovery_uses_common_seeds(results):
 def test_the_summary_has_only_searches_that_their_recipe_would_make_today(results):
     today = json.loads(json.dumps(asdict(get_recipe("cifar10-noise"))))
     former = today | {"search": today["search"] | {"head_start": 18}}
+    larger = today | {"data": today["data"] | {"train_size": 20_000}}
 
     def trained(strategy):
         law = {"test_accuracy": [0.89, 0.88], "train_seconds": [60.0, 120.0]}
@@ -107,8 +114,10 @@ def test_the_summary_has_only_searches_that_their_recipe_would_make_today(result
     runs = {
         "found": {"seeds": [0], "methods": {}, "config": today, "search": {"seconds": 240.0}},
         "once": {"seeds": [0], "methods": {}, "config": former, "search": {"seconds": 240.0}},
+        "large": {"seeds": [0], "methods": {}, "config": larger, "search": {"seconds": 240.0}},
         "a": trained("found"),
         "b": trained("once"),
+        "d": trained("large"),
         "c": {
             "seeds": [0],
             "methods": {name: {"test_accuracy": [0.7], "train_seconds": [1]} for name in ("uniform", "focal")},
@@ -146,3 +155,11 @@ def test_titles_say_every_bias(results):
 def test_where_oracle_and_uniform_are_equal_nothing_is_recovered(results):
     rows = {results.Row(name, ""): {0: (0.7, 60.0)} for name in ("uniform", "oracle")}
     assert results.recovered(rows, results.Row("oracle", "")) is None
+
+
+def test_a_proxy_check_tries_tables_of_its_features_on_every_recipe():
+    check = benchmark("proxy_check")
+    for name in check.RECIPES:
+        features, tables = check.strategies_for(get_recipe(name))
+        assert all(table.shape == (check.STAGES, len(features) + 1) for table in tables.values())
+        assert len(tables) >= 15

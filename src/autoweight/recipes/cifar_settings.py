@@ -65,8 +65,8 @@ RARE_SEARCH = rare(
 # ResNet-32 is bound by small kernels: compiled it is no faster.
 LONGTAIL_TRAINING = replace(PAPER_TRAINING, epochs=400, weight_decay=5e-4, drop_stages=(14, 18), compile=False)
 LONGTAIL_SEARCH = replace(RARE_SEARCH, warmup_stages=14, proxy_epochs=90)
-# Where few classes are rare, a frequency normalised over the batch makes steps far too large, and heeding losses did
-# harm once the network had memorised; so the proxy is one that memorises (docs/results.md).
+# Where few classes are rare, a frequency normalised over the batch makes steps far too large (docs/search.md), and
+# heeding losses leaves nothing to win on a proxy that memorises, as a full training does (docs/results.md).
 IMBALANCE_SEARCH = replace(
     RARE_SEARCH,
     features=("label",),
