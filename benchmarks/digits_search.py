@@ -64,6 +64,8 @@ for recipe in ("longtail", "imbalance"):
         f"{recipe}, frequency over classes": replace(RARE, **BY_CLASS),
         f"{recipe}, label alone": replace(RARE, features=("label",)),
         f"{recipe}, label alone, frequency over classes": replace(RARE, features=("label",), **BY_CLASS),
+        f"{recipe}, one theta": replace(get_recipe(f"digits-{recipe}").search, coarse_share=1.0),
+        f"{recipe}, stages from the start": replace(get_recipe(f"digits-{recipe}").search, coarse_share=0.0),
         f"{recipe}, last guess": replace(RARE, **LAST_GUESS),
         f"{recipe}, few trainings": replace(RARE, **FEW),
         f"{recipe}, around a bias of 0": SATURATING,
