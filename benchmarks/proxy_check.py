@@ -88,10 +88,16 @@ def rare_class_strategies() -> dict[str, Tensor]:
     A rare class's is then -2 and a frequent one's 0.5, so that far below 0 a label theta of -t weighs samples of rare
     classes exp(5 t) times as much: 2, 5, 25 or 150 times.
     """
-    thetas = {0: (-0.32,), 10: (-0.16, -0.32, -0.64, -1.0), 30: (-0.32, -0.64), 50: (-0.16, -0.32, -0.64, -1.0)}
+    labels = {
+        0: [-0.32],
+        10: [-0.16, -0.32, -0.64, -1.0],
+        30: [-0.32, -0.64],
+        50: [-0.16, -0.32, -0.64, -1.0],
+        70: [-0.32, -0.64],
+    }
     tables = {
         f"label {label:g}, from {percent} % on": held([0.0, 0.0, label, -4.0], percent)
-        for percent, choices in (thetas | {70: (-0.32, -0.64)}).items()
+        for percent, choices in labels.items()
         for label in choices
     }
     for percent in (10, 50):

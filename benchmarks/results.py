@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from autoweight.config import RunConfig
 from autoweight.recipes import get_recipe
 
 ROOT = Path(__file__).parents[1]
@@ -197,11 +198,13 @@ def task_table(task: Task, rows: Rows) -> Iterator[str]:
 
 
 def is_present(run: dict[str, Any]) -> bool:
-    """Whether it is a search as its recipe would make it today."""
+    """Whether it is a search as its recipe would make it today; settings that came later had their defaults then."""
     if "search" not in run or run["config"] is None:
         return False
-    today = json.loads(json.dumps(asdict(get_recipe(run["config"]["recipe"]))))
-    return not any(first_difference(run["config"][part], today[part]) for part in ("data", "training", "search"))
+    config = run["config"]
+    today, defaults = (json.loads(json.dumps(asdict(x))) for x in (get_recipe(config["recipe"]), RunConfig(recipe="")))
+    parts = ("data", "training", "search")
+    return not any(first_difference(today[part], defaults[part] | config[part]) for part in parts)
 
 
 def summary(tasks: dict[Task, Rows], runs: Runs) -> Iterator[str]:

@@ -106,6 +106,7 @@ def test_the_summary_has_only_searches_that_their_recipe_would_make_today(result
     today = json.loads(json.dumps(asdict(get_recipe("cifar10-noise"))))
     former = today | {"search": today["search"] | {"head_start": 18}}
     larger = today | {"data": today["data"] | {"train_size": 20_000}}
+    older = today | {"search": {key: value for key, value in today["search"].items() if key != "start_loss"}}
 
     def trained(strategy):
         law = {"test_accuracy": [0.89, 0.88], "train_seconds": [60.0, 120.0]}
@@ -115,9 +116,11 @@ def test_the_summary_has_only_searches_that_their_recipe_would_make_today(result
         "found": {"seeds": [0], "methods": {}, "config": today, "search": {"seconds": 240.0}},
         "once": {"seeds": [0], "methods": {}, "config": former, "search": {"seconds": 240.0}},
         "large": {"seeds": [0], "methods": {}, "config": larger, "search": {"seconds": 240.0}},
+        "old": {"seeds": [0], "methods": {}, "config": older, "search": {"seconds": 240.0}},
         "a": trained("found"),
         "b": trained("once"),
         "d": trained("large"),
+        "e": trained("old"),
         "c": {
             "seeds": [0],
             "methods": {name: {"test_accuracy": [0.7], "train_seconds": [1]} for name in ("uniform", "focal")},
