@@ -173,7 +173,7 @@ def recovered(rows: Rows, row: Row) -> float | None:
     if not seeds or uniform is None or oracle is None:
         return None
     low, high = (fmean(part[seed][0] for seed in seeds) for part in (uniform, oracle))
-    return (fmean(rows[row][seed][0] for seed in seeds) - low) / (high - low) if high != low else None
+    return (fmean(rows[row][seed][0] for seed in seeds) - low) / (high - low) if high > low else None
 
 
 def task_table(task: Task, rows: Rows) -> Iterator[str]:
