@@ -6,35 +6,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from autoweight.config import SearchConfig
 from autoweight.errors import UserError, require
 from autoweight.search.agent import Agent
 from autoweight.search.smooth import interpolate
+from autoweight.strategy.actor import BOUNDS
 
 
 class Evolution(Agent):
     """Proposes tables drawn by CMA-ES; worker 0 runs the distribution's mean.
 
-    The first `coarse_episodes` have one knot: a good constant is soon found, and stages part from there. `start` is the
-    theta and bias to begin around, as shares of the box.
+    The first episodes, a share of `coarse_share`, have one knot: a good constant is soon found, and stages part from
+    there.
     """
 
-    def __init__(
-        self,
-        num_workers: int,
-        episode_stages: int,
-        warmup_stages: int,
-        bounds: Tensor,
-        knots: int,
-        sigma: float,
-        coarse_episodes: int,
-        start: list[float],
-        seed: int,
-    ) -> None:
-        require(num_workers > 4, f"the cmaes agent needs at least 5 workers, but has {num_workers}.")
-        self.episode_stages, self.warmup_stages = episode_stages, warmup_stages
-        self.bounds, self.knots, self.sigma, self.coarse_episodes = bounds, knots, sigma, coarse_episodes
-        self.population_size, self.seed = num_workers - 1, seed
-        self.cma = self._cma(np.tile(start, 1 if coarse_episodes else knots), sigma)
+    def __init__(self, search: SearchConfig, num_stages: int, bounds: Tensor, seed: int) -> None:
+        require(search.num_workers > 4, f"the cmaes agent needs at least 5 workers, but has {search.num_workers}.")
+        self.episode_stages, self.warmup_stages = search.episode_stages(num_stages), search.warmup_stages
+        self.bounds, self.sigma, self.seed, self.population_size = bounds, search.sigma, seed, search.num_workers - 1
+        self.knots = search.knots if search.stagewise else 1
+        self.coarse_episodes = round(search.coarse_share * search.num_episodes) if search.stagewise else 0
+        begin_at = {"loss": search.start_loss, "bias": search.start_bias}
+        start = [begin_at.get(name, 0.0) / BOUNDS[name] for name in (*search.features, "bias")]
+        self.cma = self._cma(np.tile(start, 1 if self.coarse_episodes else self.knots), search.sigma)
         self.told: list[list[float]] = []
         self.points: list[Any] = []
 

@@ -1,7 +1,5 @@
 """Replays tables, so that candidates can be trained again from fresh starts."""
 
-from typing import Any
-
 from torch import Tensor
 
 from autoweight.search.agent import Agent
@@ -22,10 +20,3 @@ class Replay(Agent):
 
     def end_episode(self, returns: Tensor) -> None:
         """Nothing is learned."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Nothing is kept."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Nothing was kept."""

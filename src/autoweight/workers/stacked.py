@@ -8,10 +8,8 @@ from torch.func import functional_call, stack_module_state
 from torch.nn.functional import cross_entropy
 
 from autoweight.data.loader import Batch
-from autoweight.strategy.features import batch_features
 from autoweight.strategy.weigher import weighted_mean
-from autoweight.strategy.weighting import weigh
-from autoweight.workers.base import SteppedWorkers
+from autoweight.workers.base import ParamsWeigher, SteppedWorkers
 
 Tensors = dict[str, Tensor]
 
@@ -63,12 +61,7 @@ class StackedWorkers(SteppedWorkers):
         """One slot's weighted loss, and its unweighted mean."""
         logits = functional_call(self.skeleton, (net, buffers), inputs)
         losses = cross_entropy(logits, labels, reduction="none")
-        with torch.no_grad():
-            problem = self.problem
-            features = batch_features(
-                losses, logits, labels, problem.features, self.label_values, problem.label_feature
-            )
-            weights = weigh(features, params, self.problem.normalise)
+        weights = ParamsWeigher(self.problem, self.label_values, params).weigh(losses, logits, labels, progress=0.0)
         return weighted_mean(losses, weights), losses.detach().mean()
 
     def _inputs(self, batches: tuple[Batch, ...]) -> tuple[Tensor, Tensor, int | None]:
