@@ -7,7 +7,8 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from autoweight.config import ActorCriticConfig
+from autoweight.config import ActorCriticConfig, SearchConfig
+from autoweight.search.actor_critic import ActorCritic
 from autoweight.search.agent import Transition
 from autoweight.search.buffer import Buffer, TransitionBatch
 from autoweight.search.critic import Critics
@@ -46,6 +47,9 @@ def test_buffer_shuffles_forgets_and_leaves_out_what_blew_up():
     buffer.add(Transition(state, state[:, :2], broken, state, done=True))
     assert torch.cat([b.reward for b in buffer.epoch(2, generator)]).isfinite().all()
     assert buffer.sample(50, generator).reward.isfinite().all()
+    following = torch.tensor([[0.0, float("nan"), 0.0], [0.0] * 3, [0.0] * 3])
+    buffer.add(Transition(state, state[:, :2], torch.ones(3), following, done=True))
+    assert torch.cat([b.next_state for b in buffer.epoch(2, generator)]).isfinite().all()
 
 
 def test_the_rest_of_an_episode_by_hand():
@@ -149,6 +153,31 @@ def test_gradients_of_one_big_batch_are_the_workers_average():
     ]
     for both, first, second in zip(whole, *halves, strict=True):
         assert_close(both, (first + second) / 2)
+
+
+def make_agent(exploration="episode", num_workers=1000):
+    own = ActorCriticConfig(exploration=exploration)
+    config = SearchConfig(features=("loss",), num_workers=num_workers, actor_critic=own)
+    return ActorCritic(config, 4, bounds_of(("loss",)), seed=0)
+
+
+def test_exploration_narrows_along_the_search_and_stays_in_the_box():
+    agent, at_the_edge = make_agent(), []
+    for progress in (0.0, 1.0):
+        agent.begin_episode(progress)
+        tried = agent.act(3, torch.zeros(1000, 3)).abs()
+        assert (tried <= agent.bounds).all()
+        at_the_edge.append(int((tried == agent.bounds).sum()))
+    assert at_the_edge[0] > 50 > at_the_edge[1]  # two deviations away, and four
+
+
+def test_the_authors_exploration_leaves_seven_of_ten_workers_alone():
+    agent = make_agent("ornstein_uhlenbeck")
+    agent.begin_episode(0.0)
+    params = agent.learner.actor(torch.zeros(1000, 3))
+    moved = (agent.act(3, torch.zeros(1000, 3)) != params).any(dim=1)
+    assert not moved[0]  # the best guess
+    assert 0.25 < moved.float().mean() < 0.35
 
 
 def test_bounded_actors_stay_in_the_box():

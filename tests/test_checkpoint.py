@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from autoweight.checkpoint import CheckpointFile
-from autoweight.errors import RunError
+from autoweight.errors import RunError, UserError
 
 
 @pytest.fixture
@@ -23,12 +23,12 @@ def test_a_damaged_newest_falls_back_to_the_one_before(file, damage):
     file.save({"step": 1})
     file.save({"step": 2})
     file.path.write_bytes(damage(file.path.read_bytes()))
-    with pytest.warns(UserWarning, match="damaged"):
+    with pytest.warns(UserWarning, match="no whole checkpoint"):
         assert file.load() == {"step": 1}
     file.save({"step": 3})
     assert file.load() == {"step": 3}
     file.path.write_bytes(b"")
-    with pytest.warns(UserWarning, match="damaged"):
+    with pytest.warns(UserWarning, match="no whole checkpoint"):
         assert file.load() == {"step": 1}
 
 
@@ -41,8 +41,15 @@ def test_a_kill_between_the_moves_leaves_the_one_before(file):
 def test_nothing_whole_left(file):
     file.save({"step": 1})
     file.path.write_bytes(b"rubbish")
-    with pytest.warns(UserWarning, match="damaged"), pytest.raises(RunError, match="start again"):
+    with pytest.warns(UserWarning, match="no whole checkpoint"), pytest.raises(RunError, match="start again"):
         file.load()
+    assert file.path.with_name("run.damaged").read_bytes() == b"rubbish"  # it may be somebody's, and no checkpoint
+
+
+def test_a_place_that_cannot_be_gets_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot write"):
+        CheckpointFile(tmp_path / "file" / "run").save({})
 
 
 def test_remove(file):

@@ -16,7 +16,7 @@ import torch
 import yaml
 
 import autoweight as aw
-from autoweight import commands
+from autoweight import cli, commands
 from autoweight.config_files import dump_config, load_config
 from autoweight.flag_errors import one_sentence
 from autoweight.methods import METHODS
@@ -44,7 +44,8 @@ def result_of(folder: Path):
 
 def test_compare_writes_what_the_design_says(tmp_path):
     words = ["compare", "digits-noise", "--methods", "uniform,oracle,focal", "--seeds", 2, "--seed", 3]
-    shown = autoweight(*words, "--out", "run", *SHORT, cwd=tmp_path).stdout
+    words += ["--data.noise-rate", 0.6, "--training.epochs", 4, "--training.num-stages", 4]
+    shown = autoweight(*words, "--out", "run", cwd=tmp_path).stdout
     assert all(name in shown for name in ("uniform", "oracle", "focal", "std. error", "run folder: run"))
     folder = tmp_path / "run"
     assert sorted(path.name for path in folder.iterdir()) == ["config.yaml", "metrics.jsonl", "result.json"]
@@ -100,6 +101,7 @@ def test_search_then_train_with_law(tmp_path):
     autoweight(*live, "--knob", "law.live=True", "--out", "live", cwd=tmp_path)
     (tmp_path / "found" / "strategy.safetensors").unlink()
     assert "law" in autoweight("compare", "--out", "live", "--resume", cwd=tmp_path).stdout  # what is done can be seen
+    assert "is gone: put it back" in autoweight("search", "--out", "found", "--resume", cwd=tmp_path, status=2).stderr
     autoweight("compare", "--config", "live/config.yaml", "--methods", "uniform", "--out", "plain", cwd=tmp_path)
 
 
@@ -218,6 +220,29 @@ def test_demo_tells_the_whole_story(tmp_path):
     assert "law" in result["recovered"]
 
 
+def test_a_demo_looks_at_its_methods_before_it_searches(tmp_path, monkeypatch, capsys):
+    (tmp_path / "config.yaml").write_text(dump_config(commands.demo_config()).replace("- focal", "- focl"))
+    code, message = run_here(
+        monkeypatch, capsys, ["demo", "--config", tmp_path / "config.yaml", "--out", tmp_path / "x"]
+    )
+    assert (code, "did you mean 'focal'?" in message, (tmp_path / "x").exists()) == (2, True, False)
+
+
+def test_a_finished_run_can_be_shown_where_nothing_can_be_written(tmp_path):
+    autoweight("train", "digits-noise", *SHORT, "--out", "run", cwd=tmp_path)
+    before = (tmp_path / "run" / "config.yaml").stat().st_mtime_ns
+    assert "uniform" in autoweight("train", "--out", "run", "--resume", cwd=tmp_path).stdout
+    assert (tmp_path / "run" / "config.yaml").stat().st_mtime_ns == before  # not written again; root may write anywhere
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"), [("3", 3), ("3.0", 3.0), ("-1e-3", -0.001), ("True", True), ("hard", "hard")]
+)
+def test_knobs_are_numbers_truths_or_words(typed, value):
+    assert cli._split_knob(f"focal.gamma={typed}") == ("focal", "gamma", value)
+    assert type(cli._split_knob(f"focal.gamma={typed}")[2]) is type(value)
+
+
 def test_a_run_on_files_resumes_from_anywhere_and_says_how_to_use_it(tmp_path):
     recipe = get_recipe("cifar10-noise")
     config = replace(recipe, data=replace(recipe.data, folder="/my data"), device="cuda")
@@ -261,7 +286,10 @@ MISTAKES = {
     "one unknown method of several": (["compare", "digits-noise", "--methods", "uniform,orcale"], "'oracle'"),
     "method named twice": (["compare", "digits-noise", "--methods", "focal,focal"], "a method is named twice"),
     "unknown flag": (["train", "digits-noise", "--trainig.epochs", "3"], "did you mean --training.epochs?"),
-    "unknown network": (["train", "digits-noise", "--network", "mpl"], "unknown network 'mpl': did you mean 'mlp'?"),
+    "unknown network": (
+        ["train", "digits-noise", "--network", "mpl"],
+        "autoweight: unknown network 'mpl': did you mean",
+    ),
     "unknown data set": (["train", "digits-noise", "--data.dataset", "digit"], "did you mean 'digits'?"),
     "unknown knob": (["train", "digits-noise", "--method", "focal", "--knob", "focal.gama=1"], "did you mean 'gamma'?"),
     "knob of the wrong kind": (["train", "digits-noise", "--knob", "focal.gamma=big"], "takes a value like 2.0"),
@@ -284,6 +312,8 @@ MISTAKES = {
     "drop before the start": (["train", "digits-noise", "--training.drop-stages", "-1"], "counted from 0"),
     "no step": (["search", "digits-noise", "--search.sigma", "0"], "search.sigma must be above 0"),
     "no reward": (["search", "digits-noise", "--search.reward-gain", "0"], "reward_gain must be above 0"),
+    "reward out of range": (["search", "digits-noise", "--search.reward-growth", "81"], "goes up to 80, but is 81"),
+    "no lag": (["search", "digits-noise", "--search.actor-critic.lag", "1.5"], "lag"),
     "no critic": (["search", "digits-noise", "--search.actor-critic.num-critics", "0"], "must be at least 1"),
     "no layer": (["search", "digits-noise", "--search.actor-critic.hidden", "0"], "names an empty layer"),
     "discount": (["search", "digits-noise", "--search.actor-critic.discount", "nan"], "must be a finite number"),
@@ -295,6 +325,7 @@ MISTAKES = {
     "missing config": (["train", "--config", "none.yaml"], "cannot read the configuration none.yaml"),
     "resume without a folder": (["train", "digits-noise", "--resume"], "--resume needs --out FOLDER"),
     "knob of a method that is not trained": (["train", "digits-noise", "--knob", "focal.gamma=1"], "not trained"),
+    "strategy as a knob": (["train", "digits-noise", "--knob", "law.strategy=x"], "use --strategy x"),
     "strategy without law": (["train", "digits-noise", "--strategy", "x"], "--strategy is for law"),
     "nothing to resume, no recipe": (["search", "--out", "nowhere", "--resume"], "holds no run to resume"),
     "nothing to resume": (["train", "digits-noise", "--out", "nowhere", "--resume"], "holds no run to resume"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import nn
 
 import autoweight as aw
 from autoweight import comparison, searching
@@ -43,6 +44,7 @@ def test_side_by_side_gives_the_same_and_goes_on_where_one_of_a_group_is_missing
     together = replace(SHORT, side_by_side=2)
     expected = accuracies(compare(SHORT, tmp_path / "one"))
     assert accuracies(compare(together, tmp_path / "two")) == expected
+    assert not list((tmp_path / "two").rglob("*-0*"))  # checkpoints have served
     metrics = tmp_path / "two" / "metrics.jsonl"
     lines = metrics.read_text().splitlines()
     without = [
@@ -53,6 +55,19 @@ def test_side_by_side_gives_the_same_and_goes_on_where_one_of_a_group_is_missing
     assert accuracies(compare(together, tmp_path / "two", resume=True)) == expected
 
 
+def test_what_some_seed_cannot_do_is_said_before_anything_is_trained():
+    odd = replace(get_recipe("digits-longtail"), methods=("uniform",), num_seeds=12)
+    odd = replace(odd, training=replace(odd.training, batch_size=40))
+    comparison.check(odd)
+    with pytest.raises(aw.UserError, match="--side-by-side 1"):
+        comparison.check(replace(odd, side_by_side=2))
+    few = replace(SHORT, data=replace(SHORT.data, train_size=40, noise_rate=0.9), methods=("uniform",))
+    few = replace(few, training=replace(few.training, batch_size=8), num_seeds=1)
+    comparison.check(few)
+    with pytest.raises(aw.UserError, match="no training sample"):
+        comparison.check(replace(few, num_seeds=20))
+
+
 def test_final_trainings_and_searches_are_augmented_as_configured(tmp_path, monkeypatch):
     config, seen = replace(SHORT, data=replace(SHORT.data, augmentation="crop_flip"), methods=("uniform",)), []
 
@@ -60,15 +75,18 @@ def test_final_trainings_and_searches_are_augmented_as_configured(tmp_path, monk
         seen.extend(training.augmentation for training in trainings)
         return Outcome(0.0, [""])
 
-    def note_search(*args, augmentation, training, **more):
+    def note_search(make_model, train, *args, augmentation, training, **more):
         seen.append(augmentation)
         assert training.epochs == 7
+        assert any(isinstance(layer, nn.Conv2d) for layer in make_model().modules())
+        compared_on = load_splits(config.data, config.seed)
+        assert not torch.equal(train.source, compared_on.train.source)
         return aw.Strategy(torch.zeros(4, 3))
 
     monkeypatch.setattr(comparison, "train", note)
     monkeypatch.setattr(searching, "search", note_search)
     compare(config, tmp_path / "compare")
-    config = replace(config, search=replace(config.search, proxy_epochs=7))
+    config = replace(config, search=replace(config.search, proxy_epochs=7, proxy_network="small_cnn"))
     searching.find_strategy(config, RunFolder.open(tmp_path / "search", config, resume=False), print)
     assert seen == ["crop_flip", "crop_flip"]
 

@@ -159,6 +159,9 @@ def test_oracle_drops_wrong_samples():
     assert weights.tolist() == [1, 0, 1, 0]
     with pytest.raises(aw.UserError, match="indices"):
         aw.Oracle(FACTS.clean).weigh(*make_batch(4), progress=0.0)
+    for wrong, sentence in (([0, 1], "one index a sample"), ([0, 1, 2, -1], "from -1"), ([0, 1, 2, 99], "to 99")):
+        with pytest.raises(aw.UserError, match=sentence):
+            aw.Oracle(FACTS.clean).weigh(*make_batch(4), progress=0.0, indices=torch.tensor(wrong))
 
 
 def test_focal_by_hand():

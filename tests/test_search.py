@@ -11,6 +11,7 @@ import autoweight as aw
 from autoweight.config import ActorCriticConfig, SearchConfig, TrainingConfig
 from autoweight.presets import PRESETS
 from autoweight.recipes import get_recipe
+from autoweight.search.agent import Agent
 from autoweight.search.archive import Archive
 from autoweight.search.loop import Search
 from autoweight.search.random_constant import RandomConstant
@@ -197,7 +198,9 @@ def test_a_killed_search_goes_on_to_the_same_strategy(tmp_path, agent, episode, 
 
     with pytest.raises(KilledError):
         tiny_search(agent, checkpoint, kill)
+    assert checkpoint.exists()
     resumed = tiny_search(agent, checkpoint)
+    assert tiny_search(agent, checkpoint).info["seconds"] == resumed.info["seconds"]  # no work, no time
     assert torch.equal(resumed.table, whole.table)
     assert resumed.info["network_steps"] == whole.info["network_steps"]
     assert resumed.info["validation_gain"] == whole.info["validation_gain"]
@@ -224,6 +227,19 @@ def test_search_reports_progress_and_how_it_was_found():
     assert strategy.info["episodes"] == 24
     assert strategy.actor is not None
     assert strategy.live()
+
+
+def test_a_strategy_knows_the_classes_and_the_stages_that_it_was_found_with():
+    strategy = tiny_search("actor-critic", features=("label",), episode_share=0.5)
+    assert strategy.actor_stages == 2
+    losses, labels = torch.ones(6), torch.tensor([0, 1, 2] * 2)
+    assert strategy.weigh(losses, torch.zeros(6, 3), labels, progress=0.9).isfinite().all()
+
+
+def test_a_strategy_tells_how_many_trainings_blew_up(monkeypatch):
+    run = Search.run
+    monkeypatch.setattr(Search, "run", lambda search: run(search)._replace(dropped=3))
+    assert tiny_search("constant").info["dropped_trainings"] == 3
 
 
 def test_the_random_constant_keeps_the_best_it_has_tried():
@@ -314,6 +330,13 @@ def test_trainings_that_blow_up_are_dropped_and_counted(agent):
     assert found.table.isfinite().all()
 
 
+def test_to_evolution_a_training_that_blew_up_is_the_worst():
+    agent = make_agent(toy_config("cmaes"), 8, seed=0)
+    agent.begin_episode(0.0)
+    agent.end_episode(torch.tensor([9.0, float("nan"), 2.0, *[3.0] * 13]))
+    assert agent.told == [[2.0, 2.0, *[3.0] * 13]]
+
+
 def test_a_search_in_which_everything_blows_up_says_so():
     workers, config = ToyWorkers(), toy_config("constant")
     run_stage = workers.run_stage
@@ -377,6 +400,63 @@ def test_evolution_halves_its_steps_when_stages_part():
         deviations.append(shares.std(dim=0).mean())
         agent.end_episode(torch.zeros(401))
     assert_close(torch.stack(deviations), torch.tensor([0.1, 0.05]), rtol=0.1, atol=0)
+
+
+class Scribe(Agent):
+    """Proposes a theta of its own for every stage, and writes down all that it is told."""
+
+    def __init__(self, num_workers=2):
+        self.num_workers, self.progress, self.transitions, self.returns = num_workers, [], [], []
+
+    def begin_episode(self, progress):
+        self.progress.append(progress)
+
+    def act(self, stage, state):
+        return torch.full((self.num_workers, 2), float(stage))
+
+    def learn(self, transition):
+        self.transitions.append(transition)
+
+    def end_episode(self, returns):
+        self.returns.append(returns)
+
+
+class ScriptedWorkers(ToyWorkers):
+    """Losses 4, 2, 1 and accuracies 0.2, 0.4, 0.8 of both workers, of which the second blows up at the last stage."""
+
+    def __init__(self):
+        super().__init__(num_workers=2, num_stages=4)
+        self.seeds = []
+
+    def begin(self, seed):
+        self.seeds.append(seed)
+
+    def run_stage(self, stage, params, meanwhile):
+        meanwhile()
+        loss = torch.tensor([[4.0, 4.0], [2.0, 2.0], [1.0, float("nan")]])[stage]
+        accuracy = torch.tensor([0.2, 0.4, 0.8])[stage].expand(2)
+        return StageOutcome(loss, accuracy, torch.full((2,), 0.1))
+
+
+def test_the_agent_is_told_what_algorithm_2_says():
+    workers, agent = ScriptedWorkers(), Scribe()
+    config = toy_config("constant", num_episodes=2, episode_share=0.75, choice_rounds=0, reward_gain=1.0)
+    found = Search(workers, agent, config, seed=3).run()
+    first, last = agent.transitions[:2]  # of stages 1 and 2: stage 0 is the warm-up
+    assert_close(first.state, torch.tensor([[1.0, 4.0, 0.2]]).expand(2, 3))
+    assert_close(first.strategy_params, torch.full((2, 2), 1.0))
+    assert_close(first.reward, torch.full((2,), 0.3))
+    assert_close(first.next_state, torch.tensor([[2.0, 3.0, 0.3]]).expand(2, 3))
+    assert_close(last.state, first.next_state)
+    assert_close(last.next_state[0], torch.tensor([3.0, 2.0, 0.55]))
+    assert_close(last.reward[0], torch.tensor(0.7))
+    assert last.reward[1].isnan()
+    assert [transition.done for transition in agent.transitions] == [False, True] * 2
+    assert_close(agent.returns[0], torch.tensor([(0.1 + 0.3 + 0.7) / 3, float("nan")]), equal_nan=True)
+    assert agent.progress == [0.0, 0.5]
+    assert len(set(workers.seeds)) == 2  # every episode from another start
+    assert found.table[:, 0].tolist() == [0, 1, 2, 2]
+    assert found.dropped == 2
 
 
 class Recorder(ToyWorkers):

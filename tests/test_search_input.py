@@ -45,10 +45,19 @@ class Picky(nn.Linear):
         raise AssertionError
 
 
+class OneRow(nn.Linear):
+    def __init__(self):
+        super().__init__(2, 3)
+
+    def forward(self, inputs):
+        return super().forward(inputs).mean(dim=0, keepdim=True)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: small_search(lambda: None), "must return an nn.Module, but returned NoneType"),
+        (lambda: small_search(OneRow), r"for 2 samples gives \(1, 3\)"),
         (lambda: small_search(lambda: nn.Linear(2, 2)), r"for 3 classes, but for 2 samples gives \(2, 2\)"),
         (lambda: small_search(lambda: nn.Linear(5, 3)), "cannot take torch.float32 inputs of shape"),
         (lambda: small_search(lambda: nn.LSTM(2, 3)), "gives tuple"),
@@ -86,6 +95,11 @@ class Picky(nn.Linear):
         (lambda: aw.TrainingConfig(learning_rate=np.float32("inf")), "must be a finite number"),
         (lambda: small_search(seed=True), "seed goes from 0 to 2147483647, but is True"),
         (lambda: small_search(checkpoint="/"), "checkpoint takes a file"),
+        (lambda: small_search(train=(torch.randn(4, 2), torch.tensor(1))), "in one dimension"),
+        (
+            lambda: aw.Constant(label=1.0).weigh(torch.ones(4), torch.randn(4, 3), torch.zeros(4).long(), progress=0.5),
+            "class_counts=torch.bincount",
+        ),
         (lambda: aw.TrainingConfig(compile=1), "training.compile takes True or False, but is 1"),
         (lambda: aw.SearchConfig(features="loss"), "search.features takes a tuple, but is 'loss'"),
         (lambda: aw.load(LONGTAIL, "abc"), "^class_counts says how many"),

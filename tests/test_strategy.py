@@ -44,7 +44,7 @@ def test_warm_up_weighs_everything_by_exactly_1(batch):
 @pytest.mark.parametrize("normalised", [False, True])
 def test_save_and_load_give_the_same_weights(tmp_path, batch, normalised):
     info = {"agent": "test", "seconds": 1.5}
-    strategy = aw.Strategy(TABLE, warmup_stages=1, normalised=normalised, actor=make_actor(), info=info)
+    strategy = aw.Strategy(TABLE, warmup_stages=1, normalised=normalised, actor=make_actor(), actor_stages=2, info=info)
     strategy.save(tmp_path / "strategy.safetensors")
     loaded = aw.load(tmp_path / "strategy.safetensors")
     assert loaded.info == strategy.info
@@ -53,8 +53,10 @@ def test_save_and_load_give_the_same_weights(tmp_path, batch, normalised):
         assert torch.equal(loaded.weigh(*batch, progress=progress), strategy.weigh(*batch, progress=progress))
     state = torch.tensor([2.0, 0.5, 0.7])
     assert torch.equal(loaded.actor(state), strategy.actor(state))
+    assert loaded.actor_stages == 2
     assert list(tmp_path.iterdir()) == [tmp_path / "strategy.safetensors"]
     assert aw.load(tmp_path).info == info  # a run's folder will do
+    assert type(aw.Constant.load(tmp_path)) is aw.Strategy
 
 
 def test_label_feature_needs_class_counts(tmp_path, batch):

@@ -1,4 +1,5 @@
 import copy
+import itertools
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from autoweight.checkpoint import CheckpointFile
 from autoweight.config import TrainingConfig
 from autoweight.data.loader import Loader
 from autoweight.strategy.actor import Actor, bounds_of
+from autoweight.training import loop
 from autoweight.training.captured import draws_random_numbers
 from autoweight.training.evaluate import accuracy
 from autoweight.training.loop import Training, make_slots, train
@@ -130,6 +132,14 @@ def test_weighers_hear_of_every_accuracy_and_time_adds_up_over_sittings(tmp_path
     saved = [report.seconds for report in reports if report.stage < 2]
     assert reports[3].stage == 2  # once more, after the kill
     assert reports[3].seconds > max(saved)
+
+
+def test_trainings_side_by_side_share_their_time(monkeypatch):
+    monkeypatch.setattr(loop.time, "perf_counter", itertools.count().__next__)  # a second between two looks
+    blobs = make_blobs(48)
+    trainings = [Training(make_model(), blobs, blobs, None, seed=0) for _ in range(2)]
+    config = TrainingConfig(epochs=4, batch_size=16, num_stages=4)
+    assert train(trainings, config).seconds == 4 / 2
 
 
 def test_live_strategies_go_on_too(tmp_path):

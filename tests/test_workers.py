@@ -172,14 +172,45 @@ def test_make_workers_stacks_where_it_can_and_where_it_pays():
 
 
 class Branching(nn.Linear):
+    """Decides by its outputs, which differ between networks."""
+
+    def __init__(self):
+        super().__init__(2, 3)
+
     def forward(self, inputs):
         outputs = super().forward(inputs)
         return outputs if outputs.sum() > 0 else 2 * outputs
 
 
-def test_make_workers_falls_back_with_a_sentence():
+class ReplacingItsBuffer(nn.Linear):
+    """Keeps a running mean by putting a new tensor in the old one's place."""
+
+    def __init__(self):
+        super().__init__(2, 3)
+        self.register_buffer("mean", torch.zeros(2))
+
+    def forward(self, inputs):
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * inputs.detach().mean(dim=0)
+        return super().forward(inputs - self.mean)
+
+
+class LookingAtItsInputs(nn.Linear):
+    """Decides by the data, which vmap can follow only as long as all networks see the same."""
+
+    def __init__(self):
+        super().__init__(2, 3)
+
+    def forward(self, inputs):
+        return super().forward(inputs / 10 if inputs.abs().max() > 1 else inputs)
+
+
+@pytest.mark.parametrize(
+    ("make_model", "num_starts"), [(Branching, 1), (Branching, 2), (LookingAtItsInputs, 2), (ReplacingItsBuffer, 1)]
+)
+def test_make_workers_falls_back_with_a_sentence(make_model, num_starts):
     with pytest.warns(UserWarning, match="cannot be stacked, so networks train one after the other"):
-        workers = make_workers(problem(lambda: Branching(2, 3)), 4, 2)
+        workers = make_workers(problem(make_model), 4, num_starts)
     assert isinstance(workers, SequentialWorkers)
     workers.begin(0)
     assert workers.run_stage(0, PARAMS).loss.isfinite().all()

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from autoweight.atomic import write_bytes
-from autoweight.errors import RunError
+from autoweight.errors import RunError, UserError
 
 
 class CheckpointFile:
@@ -21,7 +21,10 @@ class CheckpointFile:
 
     def save(self, state: dict[str, Any]) -> None:
         """Write a new checkpoint; the newest becomes the reserve."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"cannot write {self.path}: {error.strerror}.") from error
         buffer = io.BytesIO()
         torch.save(state, buffer)
         content = buffer.getvalue()
@@ -38,8 +41,10 @@ class CheckpointFile:
             state = _read(path)
             if state is not None:
                 return state
-            warnings.warn(f"the checkpoint {path} is damaged; going back to the one before it.", stacklevel=2)
-            path.unlink()  # or the next save would put it in the place of the whole one
+            # Out of the way, or the next save would put it in the place of the whole one; kept, since it may be a file
+            # of somebody's that never was a checkpoint.
+            kept = path.replace(path.with_name(path.name + ".damaged"))
+            warnings.warn(f"{path} is no whole checkpoint, and now called {kept.name}.", stacklevel=2)
             damaged = True
         if damaged:
             raise RunError(

@@ -1,7 +1,7 @@
 """The command line: what the user typed, turned into a configuration and handed to what does the work."""
 
 from collections.abc import Callable
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import zip_longest
@@ -252,6 +252,7 @@ def _method_settings(base: RunConfig, typed: Trained, methods: tuple[str, ...]) 
     knobs = {method: dict(values) for method, values in base.knobs.items()}
     for setting in typed.knob:
         method, name, value = _split_knob(setting)
+        require((method, name) != ("law", "strategy"), f"--knob {setting}: use --strategy {value}.")
         knobs.setdefault(method, {})[name] = value
         check_knobs(method, {name: value})
         require(method in methods, f"--knob {setting} sets a method that is not trained: {', '.join(methods)}.")
@@ -273,7 +274,7 @@ def _split_knob(setting: str) -> tuple[str, str, Knob]:
     knobs_of(method)  # the method is known
     if value.lower() in ("true", "false"):
         return method, name, value.lower() == "true"
-    try:
-        return method, name, float(value)
-    except ValueError:
-        return method, name, value
+    for kind in (int, float):
+        with suppress(ValueError):
+            return method, name, kind(value)
+    return method, name, value

@@ -23,7 +23,7 @@ from autoweight.strategy.stages import stage_starts
 from autoweight.training.check import check_network
 from autoweight.training.device import check_device, isolated
 from autoweight.training.evaluate import accuracy
-from autoweight.training.loop import StageReport, Training, train
+from autoweight.training.loop import StageReport, Training, check_side_by_side, train
 
 
 class Job(NamedTuple):
@@ -39,11 +39,16 @@ Listener = Callable[[int, int, str], Any]  # stages done over all trainings, sta
 def check(config: RunConfig) -> None:
     """Raise `UserError` for anything in the configuration that could not run, before a folder is made."""
     check_device(config.device)
-    splits = _load(config, config.seed)
-    check_training_data(splits.train, splits.val, config.training.batch_size)
+    epoch_steps = {}
+    for seed in config.seeds:  # all of them, lest a comparison die halfway
+        splits = _load(config, seed)
+        check_training_data(splits.train, splits.val, config.training.batch_size)
+        check_stages(config.training, len(splits.train))
+        epoch_steps[seed] = len(splits.train) // config.training.batch_size
+    for group in _groups(config):
+        check_side_by_side(epoch_steps[job.seed] for job in group)
     make_model = partial(make_network, config.network, tuple(splits.train.inputs.shape[1:]), splits.train.num_classes)
     check_network(make_model, splits.train, config.training.batch_size, config.device)
-    check_stages(config.training, len(splits.train))
     for method, knobs in config.knobs.items():
         check_knobs(method, knobs)
     for method in config.methods:
@@ -62,16 +67,15 @@ def compare(config: RunConfig, folder: RunFolder, listen: Listener) -> dict[str,
     """
     if "law" in config.methods:
         _check_same_strategy(config, folder)
-    jobs = [Job(method, seed) for seed in config.seeds for method in config.methods]
-    total = len(jobs) * config.training.num_stages
-    for first in range(0, len(jobs), config.side_by_side):
-        group = jobs[first : first + config.side_by_side]
+    groups = _groups(config)
+    total = sum(map(len, groups)) * config.training.num_stages
+    for number, group in enumerate(groups):
         if all(_ended(folder, job) for job in group):
             continue
 
-        def report(job: Job, stage: StageReport, first: int = first, group: list[Job] = group) -> None:
+        def report(job: Job, stage: StageReport, number: int = number, group: list[Job] = group) -> None:
             folder.log({"event": "stage", **job._asdict(), **vars(stage)})
-            done = first * config.training.num_stages + (stage.stage + 1) * len(group)
+            done = number * config.side_by_side * config.training.num_stages + (stage.stage + 1) * len(group)
             listen(done, total, f"training {', '.join(f'{job.method} {job.seed}' for job in group)}")
 
         for job, outcome in zip(group, _train(config, group, folder, report), strict=True):
@@ -88,6 +92,12 @@ def compare(config: RunConfig, folder: RunFolder, listen: Listener) -> dict[str,
     if not results:
         raise RunError(failed[0])
     return {"methods": results, **({"failed": failed} if failed else {})}
+
+
+def _groups(config: RunConfig) -> list[list[Job]]:
+    """The trainings, those that go side by side together."""
+    jobs = [Job(method, seed) for seed in config.seeds for method in config.methods]
+    return [jobs[first : first + config.side_by_side] for first in range(0, len(jobs), config.side_by_side)]
 
 
 def make_result(config: RunConfig, *, methods: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -113,7 +123,7 @@ def recovered_fractions(methods: dict[str, Any]) -> dict[str, float]:
         return {}
     means = {name: fmean(result["test_accuracy"]) for name, result in methods.items()}
     gap = means["oracle"] - means["uniform"]
-    return {name: (mean - means["uniform"]) / gap for name, mean in means.items()} if gap else {}
+    return {name: (mean - means["uniform"]) / gap for name, mean in means.items()} if gap > 0 else {}
 
 
 def _train(

@@ -46,7 +46,8 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"cannot use the output folder {path}: {error.strerror}.") from error
-        write_bytes(path / "config.yaml", dump_config(config).encode())
+        if not resume:  # else it holds the same already, and a finished run may be shown where nothing can be written
+            write_bytes(path / "config.yaml", dump_config(config).encode())
         return cls(path)
 
     @contextmanager

@@ -11,6 +11,7 @@ from torch import nn
 from autoweight.comparison import check_stages
 from autoweight.config import RunConfig, TrainingConfig
 from autoweight.data import Splits, check_training_data, load_splits
+from autoweight.errors import require
 from autoweight.models import make_network
 from autoweight.run_folder import RunFolder
 from autoweight.search import Progress, check_search, make_agent, search
@@ -44,6 +45,7 @@ def find_strategy(config: RunConfig, folder: RunFolder, listen: Callable[[Progre
     path = folder.path / RUN_FILE
     if path.exists():
         return Strategy.load(path)
+    require(folder.result() is None, f"{path} is gone: put it back, or choose another --out to search again.")
     splits = search_splits(config)
     strategy = search(
         partial(_make_proxy, config, splits),

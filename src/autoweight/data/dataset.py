@@ -131,13 +131,13 @@ def check_training_data(train: Samples, val: Samples, batch_size: int) -> None:
 
 
 def _check(inputs: Tensor, labels: Tensor, num_classes: int | None) -> None:
-    require(len(labels) > 0, "the data set is empty.")
-    require(inputs.dim() > 1, "inputs need a dimension of samples and at least one of values.")
-    require(len(inputs) == len(labels), f"there are {len(inputs)} inputs, but {len(labels)} labels.")
+    require(labels.numel() > 0, "the data set is empty.")
     require(
         not (labels.is_floating_point() or labels.is_complex()) and labels.dtype != torch.bool and labels.dim() == 1,
         f"labels must be whole numbers in one dimension, but are {labels.dtype} of shape {tuple(labels.shape)}.",
     )
+    require(inputs.dim() > 1, "inputs need a dimension of samples and at least one of values.")
+    require(len(inputs) == len(labels), f"there are {len(inputs)} inputs, but {len(labels)} labels.")
     lowest, highest = int(labels.long().min()), int(labels.long().max())
     require(lowest >= 0, f"labels count from 0, but one is {lowest}.")
     require(

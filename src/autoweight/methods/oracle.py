@@ -28,6 +28,16 @@ class Oracle(Weigher):
         check_batch(losses, logits, labels)
         if indices is None:
             raise UserError("oracle knows samples by their position: pass indices= to weigh.")
+        if indices.shape != losses.shape:
+            raise UserError(
+                f"oracle needs one index a sample, {len(losses)}, but their shape is {tuple(indices.shape)}."
+            )
+        if indices.device.type == "cpu" and not torch.compiler.is_compiling():
+            lowest, highest = int(indices.min()), int(indices.max())
+            if lowest < 0 or highest >= len(self.clean):
+                raise UserError(
+                    f"indices go from {lowest} to {highest}, but the oracle knows {len(self.clean)} samples."
+                )
         if self.clean.device != losses.device:
             self.clean = self.clean.to(losses.device)
         return self.clean[indices].to(losses.dtype)

@@ -76,7 +76,7 @@ def search(
     with isolated(device):
         workers = make_workers(problem, config.num_workers, config.num_starts)
         agent = make_agent(config, training.num_stages, int(seed))
-        file = None if checkpoint is None else CheckpointFile(Path(checkpoint))
+        file = None if checkpoint is None else CheckpointFile(Path(checkpoint).expanduser())
         found = Search(workers, agent, config, int(seed), file, listen).run()
     return Strategy(
         found.table,
@@ -135,12 +135,6 @@ def make_agent(config: SearchConfig, num_stages: int, seed: int) -> Agent:
         case "actor-critic":
             return ActorCritic(config, num_stages, bounds, seed)
         case "cmaes":
-            knots = config.knots if config.stagewise else 1
-            stages = config.episode_stages(num_stages)
-            coarse = round(config.coarse_share * config.num_episodes) if config.stagewise else 0
-            begin_at = {"loss": config.start_loss, "bias": config.start_bias}
-            start = [begin_at.get(name, 0.0) / BOUNDS[name] for name in (*config.features, "bias")]
-            warmup = config.warmup_stages
-            return Evolution(config.num_workers, stages, warmup, bounds, knots, config.sigma, coarse, start, seed)
+            return Evolution(config, num_stages, bounds, seed)
         case "constant":
             return RandomConstant(config.num_workers, bounds, seed)

@@ -138,8 +138,8 @@ class Strategy(Weigher):
             tensors |= {f"actor.{name}": value.cpu() for name, value in self.actor.state_dict().items()}
         files.write(Path(path).expanduser(), tensors, header)
 
-    @classmethod
-    def load(cls, path: str | Path, class_counts: Tensor | None = None) -> "Strategy":
+    @staticmethod
+    def load(path: str | Path, class_counts: Tensor | None = None) -> "Strategy":
         """Read what `save` wrote; nothing in the file is executed."""
         tensors, header = files.read(Path(path).expanduser())
         try:
@@ -147,7 +147,7 @@ class Strategy(Weigher):
                 if not isinstance(header[key], kind):
                     raise TypeError(f"its {key} is {header[key]!r}")
             actor = _read_actor(tensors, header["actor"]) if "actor" in header else None
-            strategy = cls(
+            strategy = Strategy(
                 tensors["table"],
                 tuple(header["features"]),
                 header["warmup_stages"],
@@ -191,7 +191,7 @@ class Strategy(Weigher):
         if self._label_values is None:
             raise UserError(
                 "this strategy uses the label feature: tell it the training set's class counts, "
-                "aw.load(path, class_counts=torch.bincount(train_labels))."
+                "class_counts=torch.bincount(train_labels), where it is loaded or made."
             )
         if self._label_values.device != device:
             self._label_values = self._label_values.to(device)

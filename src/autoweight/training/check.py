@@ -20,6 +20,8 @@ def check_network(make_model: Callable[[], nn.Module], train: Samples, batch_siz
     with isolated(device):
         try:
             model = make_model()
+        except UserError:
+            raise  # the name of a network, for one
         except Exception as error:  # whatever it raises
             raise UserError(f"make_model() does not build a network: {first_line(error)}.") from error
         require(
@@ -43,7 +45,7 @@ def check_network(make_model: Callable[[], nn.Module], train: Samples, batch_siz
             raise UserError(f"the network cannot take {about}: {first_line(error)}.") from error
     shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
     require(
-        isinstance(shape, tuple) and len(shape) == 2 and shape[1] >= train.num_classes,
+        isinstance(shape, tuple) and len(shape) == 2 and shape[0] == len(inputs) and shape[1] >= train.num_classes,
         f"the network must return logits [batch, classes] for {train.num_classes} classes, but for {len(inputs)} "
         f"samples gives {shape}.",
     )

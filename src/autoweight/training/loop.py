@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from autoweight.data.loader import Loader
 from autoweight.errors import first_line, require
 from autoweight.strategy import Weigher
 from autoweight.strategy.stages import stage_starts
-from autoweight.training.captured import CapturedSteps
+from autoweight.training.captured import CapturedSteps, check_buffers
 from autoweight.training.evaluate import accuracy
 from autoweight.training.steps import PlainSteps, Slot, Steps
 
@@ -62,9 +62,8 @@ def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: Che
     networks need the same number of steps. One whose loss turns NaN reports no more; the others go on without it.
     """
     slots = make_slots(trainings, config)
-    epoch_steps = {slot.loader.steps_per_epoch for slot in slots}
-    require(len(epoch_steps) == 1, "trainings side by side need as many steps each: run them with --side-by-side 1.")
-    total_steps = epoch_steps.pop() * config.epochs
+    check_side_by_side(slot.loader.steps_per_epoch for slot in slots)
+    total_steps = slots[0].loader.steps_per_epoch * config.epochs
     starts = stage_starts(total_steps, config.num_stages)
     first_stage, seconds, failures = _restore(checkpoint, slots)
     steps = _make_steps(slots, config, total_steps)
@@ -89,6 +88,13 @@ def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: Che
     return Outcome(seconds, failures)
 
 
+def check_side_by_side(epoch_steps: Iterable[int]) -> None:
+    """Raise `UserError` unless trainings have as many steps an epoch each."""
+    require(
+        len(set(epoch_steps)) == 1, "trainings side by side need as many steps each: run them with --side-by-side 1."
+    )
+
+
 def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Slot]:
     """Trainings on the same data with the same seed share a loader, which then makes each batch once."""
     loaders: dict[tuple[int, int, Augmentation], Loader] = {}
@@ -109,6 +115,8 @@ def _make_steps(slots: Sequence[Slot], config: TrainingConfig, total_steps: int)
     if not all(slot.weigher is None or slot.weigher.capturable for slot in slots):
         return PlainSteps(slots, config, total_steps)
     try:
+        for slot in slots:
+            check_buffers(slot.model, slot.loader.batch(slot.loader.plan(0).row(0)).inputs)
         return CapturedSteps(slots, config, total_steps)
     except RuntimeError as error:
         why = first_line(error)

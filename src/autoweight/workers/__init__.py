@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from autoweight.errors import first_line
+from autoweight.training.captured import check_buffers
 from autoweight.training.device import isolated
 from autoweight.workers.base import Problem, StageOutcome, Workers
 from autoweight.workers.graphed import GraphedWorkers
@@ -40,7 +41,7 @@ def make_workers(problem: Problem, num_workers: int, num_starts: int = 1) -> Wor
     if kind is StackedWorkers and _convolves_large_images(problem):
         return SequentialWorkers(problem, num_workers, num_starts)
     try:
-        _probe(kind(problem, 2))
+        _probe(kind(problem, 2 * num_starts, num_starts))
     except RuntimeError as error:
         why = first_line(error)
         warnings.warn(f"this network {complaint}, so networks train one after the other: {why}", stacklevel=2)
@@ -56,8 +57,10 @@ def _convolves_large_images(problem: Problem) -> bool:
 
 
 def _probe(workers: Workers) -> None:
-    """One step and one look, with two different networks."""
-    with isolated(workers.problem.device):
+    """One step and one look, with two different networks a start."""
+    problem = workers.problem
+    with isolated(problem.device):
+        check_buffers(problem.make_model().to(problem.device), problem.train.inputs[:2].to(problem.device))
         workers.stage_starts = [0, 1]
         workers.begin(seed=0)
-        workers.run_stage(0, torch.tensor([[0.0], [1.0]]).expand(2, len(workers.problem.features) + 1))
+        workers.run_stage(0, torch.arange(workers.num_workers)[:, None].expand(-1, len(problem.features) + 1).float())
