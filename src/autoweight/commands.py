@@ -56,8 +56,8 @@ def demo(config: RunConfig, out: Path | None, resume: bool) -> None:
     """Search on digits with wrong labels, train with what was found and with its rivals, and compare."""
     if not _finished(out, resume):
         searching.check(config)
-        # All but law, whose strategy is yet to be found.
-        comparison.check(replace(config, methods=tuple(method for method in config.methods if method != "law")))
+        rivals = tuple(method for method in config.methods if method != "law")  # whose strategy is yet to be found
+        comparison.check(replace(config, methods=rivals or ("uniform",)))
     with _run_folder(config, out, resume) as folder:
         strategy = _search(config, folder)
         if folder.result() is None:
