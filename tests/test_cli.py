@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -156,7 +157,9 @@ def test_a_killed_training_goes_on_and_another_configuration_is_refused(tmp_path
 
 def test_a_running_run_is_left_alone_and_ctrl_c_says_how_to_go_on(tmp_path):
     words = ["search", "digits-noise", *SHORT_SEARCH, "--search.num-episodes", 500, "--out", "run"]
-    process = subprocess.Popen(command(*words), cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    # Where the tests run in the background, SIGINT is ignored, by their children too.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(command(*words), cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
     wait_for(tmp_path / "run" / "checkpoint" / "search.previous", process)
     assert "in use by another run" in autoweight("search", "--out", "run", "--resume", cwd=tmp_path, status=2).stderr
     process.send_signal(signal.SIGINT)
