@@ -316,7 +316,10 @@ MISTAKES = {
     "no step": (["search", "digits-noise", "--search.sigma", "0"], "search.sigma must be above 0"),
     "no reward": (["search", "digits-noise", "--search.reward-gain", "0"], "reward_gain must be above 0"),
     "reward out of range": (["search", "digits-noise", "--search.reward-growth", "81"], "goes up to 80, but is 81"),
-    "no lag": (["search", "digits-noise", "--search.actor-critic.lag", "1.5"], "lag"),
+    "lag out of range": (
+        ["search", "digits-noise", "--search.actor-critic.lag", "1.5"],
+        "lag goes up to 1, but is 1.5",
+    ),
     "no critic": (["search", "digits-noise", "--search.actor-critic.num-critics", "0"], "must be at least 1"),
     "no layer": (["search", "digits-noise", "--search.actor-critic.hidden", "0"], "names an empty layer"),
     "discount": (["search", "digits-noise", "--search.actor-critic.discount", "nan"], "must be a finite number"),

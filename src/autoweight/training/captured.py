@@ -163,19 +163,6 @@ def draws_random_numbers(model: nn.Module, inputs: Tensor) -> bool:
     return any(not torch.equal(*states) for states in zip(before, _random_states(inputs), strict=True))
 
 
-@torch.no_grad()
-def check_buffers(model: nn.Module, inputs: Tensor) -> None:
-    """Raise `RuntimeError` where a network in training puts a new tensor in a buffer's place.
-
-    What was stacked or captured would go on with the old one, and nobody would notice.
-    """
-    tried = copy.deepcopy(model).train()
-    before = list(tried.buffers())
-    tried(inputs)
-    if [*map(id, before)] != [*map(id, tried.buffers())]:
-        raise RuntimeError("it replaces a buffer, which has to be changed in place")
-
-
 def _random_states(inputs: Tensor) -> list[Tensor]:
     on_device = [torch.cuda.get_rng_state(inputs.device)] if inputs.is_cuda else []
     return [torch.get_rng_state(), *on_device]

@@ -1,9 +1,10 @@
-"""Whether a network fits the data, found out before anything else is done."""
+"""Whether a network fits the data, and fast ways to train it, found out before anything else is done."""
 
+import copy
 from collections.abc import Callable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from autoweight.data.dataset import Samples
@@ -49,3 +50,16 @@ def check_network(make_model: Callable[[], nn.Module], train: Samples, batch_siz
         f"the network must return logits [batch, classes] for {train.num_classes} classes, but for {len(inputs)} "
         f"samples gives {shape}.",
     )
+
+
+@torch.no_grad()
+def check_buffers(model: nn.Module, inputs: Tensor) -> None:
+    """Raise `RuntimeError` where a network in training puts a new tensor in a buffer's place.
+
+    What was stacked or captured would go on with the old one, and nobody would notice.
+    """
+    tried = copy.deepcopy(model).train()
+    before = list(tried.buffers())
+    tried(inputs)
+    if [*map(id, before)] != [*map(id, tried.buffers())]:
+        raise RuntimeError("it replaces a buffer, which has to be changed in place")

@@ -15,7 +15,8 @@ from autoweight.data.loader import Loader
 from autoweight.errors import first_line, require
 from autoweight.strategy import Weigher
 from autoweight.strategy.stages import stage_starts
-from autoweight.training.captured import CapturedSteps, check_buffers
+from autoweight.training.captured import CapturedSteps
+from autoweight.training.check import check_buffers
 from autoweight.training.evaluate import accuracy
 from autoweight.training.steps import PlainSteps, Slot, Steps
 

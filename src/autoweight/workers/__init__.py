@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from autoweight.errors import first_line
-from autoweight.training.captured import check_buffers
+from autoweight.training.check import check_buffers
 from autoweight.training.device import isolated
 from autoweight.workers.base import Problem, StageOutcome, Workers
 from autoweight.workers.graphed import GraphedWorkers
