@@ -22,9 +22,9 @@ import torch
 
 from autoweight import comparison, searching
 from autoweight.config import RunConfig, SearchConfig
-from autoweight.presets import noise, rare
+from autoweight.config.presets import noise, rare
 from autoweight.recipes import get_recipe
-from autoweight.run_folder import RunFolder
+from autoweight.runs.folder import RunFolder
 from autoweight.strategy.files import RUN_FILE
 
 RESULTS = Path(__file__).parents[1] / "results" / "digits_search.jsonl"

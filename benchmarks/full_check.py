@@ -26,7 +26,7 @@ from autoweight.data import Samples, Splits
 from autoweight.data.loader import Loader
 from autoweight.models import make_network
 from autoweight.recipes import get_recipe
-from autoweight.searching import search_splits
+from autoweight.runs.find import search_splits
 from autoweight.strategy.features import label_values
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.captured import CapturedSteps, states_of

@@ -24,8 +24,8 @@ from autoweight import Oracle, Strategy
 from autoweight.config import Feature, RunConfig
 from autoweight.models import make_network
 from autoweight.recipes import get_recipe
-from autoweight.search.reward import reward_scale
-from autoweight.searching import proxy_training, search_splits
+from autoweight.finding.reward import reward_scale
+from autoweight.runs.find import proxy_training, search_splits
 from autoweight.strategy.stages import stage_at
 from autoweight.training.steps import Slot
 from autoweight.workers import GraphedWorkers, Problem

@@ -8,11 +8,11 @@ from torch import nn
 from torch.testing import assert_close
 
 from autoweight.config import ActorCriticConfig, SearchConfig
-from autoweight.search.actor_critic import ActorCritic
-from autoweight.search.agent import Transition
-from autoweight.search.buffer import Buffer, TransitionBatch
-from autoweight.search.critic import Critics
-from autoweight.search.update import Learner
+from autoweight.finding.agents.actor_critic import ActorCritic
+from autoweight.finding.agents.agent import Transition
+from autoweight.finding.buffer import Buffer, TransitionBatch
+from autoweight.finding.critic import Critics
+from autoweight.finding.update import Learner
 from autoweight.strategy.actor import Actor, bounds_of
 
 

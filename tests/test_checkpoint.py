@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from autoweight.checkpoint import CheckpointFile
+from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.errors import RunError, UserError
 
 

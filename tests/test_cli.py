@@ -18,8 +18,8 @@ import yaml
 
 import autoweight as aw
 from autoweight import cli, commands
-from autoweight.config_files import dump_config, load_config
-from autoweight.flag_errors import one_sentence
+from autoweight.config.files import dump_config, load_config
+from autoweight.cli.messages import one_sentence
 from autoweight.methods import METHODS
 from autoweight.models import NETWORKS
 from autoweight.recipes import RECIPES, get_recipe
@@ -270,7 +270,7 @@ def test_knobs_of_a_file_are_checked_for_all_methods(tmp_path, monkeypatch, caps
 
 def run_here(monkeypatch, capsys, words):
     """In this process, which spares the start; the entry point is the one that users call."""
-    from autoweight.main import main
+    from autoweight.cli.main import main
 
     monkeypatch.setattr(sys, "argv", ["autoweight", *map(str, words)])
     with pytest.raises(SystemExit) as stop:

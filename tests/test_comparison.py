@@ -13,7 +13,7 @@ from autoweight.config import TrainingConfig
 from autoweight.data import load_splits
 from autoweight.models import make_network
 from autoweight.recipes import get_recipe
-from autoweight.run_folder import RunFolder
+from autoweight.runs.folder import RunFolder
 from autoweight.training.evaluate import accuracy
 from autoweight.training.loop import Outcome, Training, train
 

@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from autoweight.config import DataConfig, RunConfig, SearchConfig, TrainingConfig
-from autoweight.config_files import dump_config, first_difference, load_config
+from autoweight.config.files import dump_config, first_difference, load_config
 from autoweight.errors import UserError
-from autoweight.presets import PRESETS
+from autoweight.config.presets import PRESETS
 from autoweight.recipes import RECIPES, get_recipe
 
 

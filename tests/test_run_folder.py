@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from autoweight.atomic import write_bytes
+from autoweight.storage.atomic import write_bytes
 from autoweight.config import RunConfig
 from autoweight.errors import UserError
-from autoweight.run_folder import RunFolder
+from autoweight.runs.folder import RunFolder
 
 CONFIG = RunConfig(recipe="digits-noise")
 

@@ -9,15 +9,15 @@ from torch.testing import assert_close
 
 import autoweight as aw
 from autoweight.config import ActorCriticConfig, SearchConfig, TrainingConfig
-from autoweight.presets import PRESETS
+from autoweight.config.presets import PRESETS
 from autoweight.recipes import get_recipe
-from autoweight.search.agent import Agent
-from autoweight.search.archive import Archive
-from autoweight.search.loop import Search
-from autoweight.search.random_constant import RandomConstant
-from autoweight.search.reward import reward, reward_scale
-from autoweight.search.search import make_agent
-from autoweight.search.smooth import interpolate
+from autoweight.finding.agents.agent import Agent
+from autoweight.finding.archive import Archive
+from autoweight.finding.loop import Search
+from autoweight.finding.agents.random_constant import RandomConstant
+from autoweight.finding.reward import reward, reward_scale
+from autoweight.finding.find import make_agent
+from autoweight.finding.smooth import interpolate
 from autoweight.strategy.actor import bounds_of
 from autoweight.workers import StageOutcome
 

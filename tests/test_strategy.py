@@ -10,7 +10,7 @@ import autoweight as aw
 from autoweight.strategy import files
 from autoweight.strategy.actor import Actor, bounds_of
 from autoweight.strategy.features import batch_features
-from autoweight.strategy.weighting import weigh
+from autoweight.strategy.rule import weigh
 
 TABLE = torch.tensor([[0.0, 0.0, 0.0], [-2.0, 1.0, -0.5], [-4.0, 0.0, 0.5], [1.0, 1.0, 1.0]])
 

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import autoweight as aw
-from autoweight.checkpoint import CheckpointFile
+from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.config import TrainingConfig
 from autoweight.data.loader import Loader
 from autoweight.strategy.actor import Actor, bounds_of
@@ -15,7 +15,7 @@ from autoweight.training import loop
 from autoweight.training.captured import draws_random_numbers
 from autoweight.training.evaluate import accuracy
 from autoweight.training.loop import Training, make_slots, train
-from autoweight.training.schedule import learning_rate_at
+from autoweight.training.schedules import learning_rate_at
 
 from .conftest import make_blobs
 

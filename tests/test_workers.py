@@ -9,7 +9,7 @@ import autoweight as aw
 from autoweight.config import LabelFeature, SearchConfig, TrainingConfig
 from autoweight.data import Samples
 from autoweight.models import make_network
-from autoweight.search.reward import reward
+from autoweight.finding.reward import reward
 from autoweight.workers import Problem, SequentialWorkers, StackedWorkers, make_workers
 from autoweight.workers.base import ParamsWeigher
 

@@ -1,7 +1,6 @@
 """autoweight learns how much every training sample should count."""
 
-from autoweight import presets
-from autoweight.config import SearchConfig, TrainingConfig
+from autoweight.config import SearchConfig, TrainingConfig, presets
 from autoweight.errors import RunError, UserError
 from autoweight.methods.class_balanced import ClassBalanced
 from autoweight.methods.constant import Constant
@@ -10,8 +9,8 @@ from autoweight.methods.oracle import Oracle
 from autoweight.methods.self_paced import SelfPaced
 from autoweight.methods.uniform import Uniform
 from autoweight.report.words import describe
-from autoweight.search import search
-from autoweight.strategy import Strategy, Weigher, weighted_mean
+from autoweight.finding import search
+from autoweight.strategy import Rule, Strategy, Weigher, weighted_mean
 
 __version__ = "0.1.0"
 
@@ -22,6 +21,7 @@ __all__ = [
     "Constant",
     "Focal",
     "Oracle",
+    "Rule",
     "RunError",
     "SearchConfig",
     "SelfPaced",

@@ -1,6 +1,6 @@
 """`python -m autoweight` is the command line."""
 
-from autoweight.main import main
+from autoweight.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from autoweight.config import Augmentation
 from autoweight.data.dataset import Samples
+from autoweight.data.inputs import Inputs, each
 from autoweight.errors import require, unknown
 
 _PADDING = 4
@@ -16,7 +17,7 @@ _PADDING = 4
 class Batch(NamedTuple):
     """One training batch; `indices` are positions in the training set."""
 
-    inputs: Tensor
+    inputs: Inputs
     labels: Tensor
     indices: Tensor
 
@@ -56,10 +57,9 @@ class Loader:
     def __init__(self, samples: Samples, batch_size: int, seed: int, augmentation: Augmentation = "none") -> None:
         if augmentation not in get_args(Augmentation):
             raise unknown("augmentation", augmentation, get_args(Augmentation))
-        shape = tuple(samples.inputs.shape)
-        require(
-            augmentation == "none" or len(shape) == 4, f"only images can be augmented, not inputs of shape {shape}."
-        )
+        shape = samples.input_shape
+        images = isinstance(shape, tuple) and len(shape) == 3
+        require(augmentation == "none" or images, f"only images can be augmented, not inputs of shape {shape}.")
         self.samples = samples
         self.batch_size = batch_size
         self.seed = seed
@@ -73,7 +73,7 @@ class Loader:
         indices = torch.randperm(len(self.samples), generator=generator)[: shape[0] * shape[1]].view(shape)
         top, left = torch.randint(2 * _PADDING + 1, (2, *shape), generator=generator)
         flip = torch.rand(shape, generator=generator) < 0.5
-        return EpochPlan(*(_send(part, self.samples.labels.device) for part in (indices, top, left, flip)))
+        return EpochPlan(*(_send(part, self.samples.device) for part in (indices, top, left, flip)))
 
     def batches(self, start: int, stop: int) -> Iterator[Batch]:
         """The batches of steps `start` to `stop - 1`, counted over the whole training."""
@@ -86,9 +86,9 @@ class Loader:
 
     def batch(self, row: EpochPlan) -> Batch:
         """The batch that a row of a plan describes."""
-        inputs = self.samples.inputs[row.indices]
+        inputs = each(self.samples.inputs, lambda part: part[row.indices])
         if self.augmentation == "crop_flip":
-            inputs = crop_flip(inputs, row)
+            inputs = each(inputs, lambda images: crop_flip(images, row))
         return Batch(inputs, self.samples.labels[row.indices], row.indices)
 
 

@@ -18,8 +18,9 @@ def stratified_split(samples: Samples, sizes: tuple[int, ...], seed: int) -> lis
     )
     generator = torch.Generator().manual_seed(seed)
     place = torch.empty(len(samples), dtype=torch.float64)
+    strata = samples.labels if samples.has_classes and samples.labels.dim() == 1 else torch.zeros(len(samples))
     for label in range(samples.num_classes):
-        members = (samples.labels == label).nonzero().flatten()
+        members = (strata == label).nonzero().flatten()
         shuffled = members[torch.randperm(len(members), generator=generator)]
         offset = torch.rand(1, generator=generator, dtype=torch.float64)
         place[shuffled] = (torch.arange(len(members)) + offset) / max(len(members), 1)

@@ -11,15 +11,18 @@ from autoweight.config import Knob
 from autoweight.errors import UserError, unknown
 from autoweight.methods.class_balanced import ClassBalanced
 from autoweight.methods.constant import Constant
+from autoweight.methods.early_stop import EARLY_STOP, EarlyStop
 from autoweight.methods.focal import Focal
 from autoweight.methods.law import law
+from autoweight.methods.method import Method, Weighted
 from autoweight.methods.oracle import Oracle
 from autoweight.methods.self_paced import SelfPaced
 from autoweight.methods.uniform import Uniform
 from autoweight.strategy import Weigher
 
-METHODS: dict[str, Callable[..., Weigher]] = {
+METHODS: dict[str, Callable[..., Weigher | Method]] = {
     "uniform": Uniform,
+    EARLY_STOP: EarlyStop,
     "oracle": Oracle,
     "law": law,
     "constant": Constant,
@@ -58,9 +61,10 @@ def check_knobs(name: str, knobs: Mapping[str, Knob]) -> None:
             raise UserError(f"{name}.{knob} must be a finite number, but is {value}.")
 
 
-def make_method(name: str, facts: TrainingFacts, knobs: Mapping[str, Knob]) -> Weigher:
-    """The named method, set up for a training set."""
+def make_method(name: str, facts: TrainingFacts, knobs: Mapping[str, Knob]) -> Method:
+    """The named method, set up for a training set; a weigher becomes the method that weighs by it."""
     check_knobs(name, knobs)
     wanted = inspect.signature(METHODS[name]).parameters
     given = {fact: value for fact, value in facts._asdict().items() if fact in wanted}
-    return METHODS[name](**given, **knobs)
+    made = METHODS[name](**given, **knobs)
+    return made if isinstance(made, Method) else Weighted(made)

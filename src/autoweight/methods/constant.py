@@ -2,8 +2,8 @@
 
 Idea    LAW without stages: `1 + tanh(theta . f + b)` with fixed theta and b. The yardstick of any search: a stage-wise
         strategy that does not beat the best constant at the same cost has found nothing.
-Knobs   loss, entropy, density, label: theta of each feature (0 leaves it out); bias: b; warmup: the share of the
-        training that is not weighted.
+Knobs   loss, entropy, density, label, margin, history: theta of each feature (0 leaves it out); bias: b; warmup: the
+        share of the training that is not weighted; memory_rate: by how much a sample's memory moves at a visit.
 Cost    As LAW: element-wise work on one batch of logits.
 """
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from autoweight.config import Feature
 from autoweight.errors import require
-from autoweight.strategy import Strategy
+from autoweight.strategy import Rule, Strategy
 from autoweight.strategy.features import FEATURES
 
 _STAGES = 100  # fine enough for any warm-up share in whole percents
@@ -27,12 +27,18 @@ class Constant(Strategy):
         entropy: float = 0.0,
         density: float = 0.0,
         label: float = 0.0,
+        margin: float = 0.0,
+        history: float = 0.0,
         bias: float = -2.0,
         warmup: float = 0.1,
+        memory_rate: float = 0.2,
         class_counts: Tensor | None = None,
     ) -> None:
         require(0 <= warmup <= 1, f"constant's warmup is a share of the training, from 0 to 1, but is {warmup}.")
-        thetas: dict[Feature, float] = dict(zip(FEATURES, (loss, entropy, density, label), strict=True))
+        values = (loss, entropy, density, label, margin, history)
+        thetas: dict[Feature, float] = dict(zip(FEATURES, values, strict=True))
         used: tuple[Feature, ...] = tuple(name for name in FEATURES if thetas[name] != 0) or ("loss",)
-        row = torch.tensor([*(thetas[name] for name in used), bias])
-        super().__init__(row.repeat(_STAGES, 1), used, warmup_stages=round(warmup * _STAGES), class_counts=class_counts)
+        rule = Rule(used, memory_rate=memory_rate)
+        by_name = {**thetas, "bias": bias, "memory": 0.0}
+        row = torch.tensor([by_name[name] for name in rule.param_names])
+        super().__init__(row.repeat(_STAGES, 1), rule, round(warmup * _STAGES), class_counts)

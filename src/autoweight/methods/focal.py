@@ -19,6 +19,8 @@ from autoweight.strategy import Weigher, check_batch
 class Focal(Weigher):
     """Weights `(1 - p_y) ** gamma`."""
 
+    capturable = True
+
     def __init__(self, gamma: float = 2.0) -> None:
         require(gamma >= 0, f"focal's gamma must be at least 0, but is {gamma}.")
         self.gamma = gamma

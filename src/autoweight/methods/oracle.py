@@ -16,6 +16,8 @@ from autoweight.strategy import Weigher, check_batch
 class Oracle(Weigher):
     """Weights of 1 where `clean[index]`, else 0."""
 
+    capturable = True
+
     def __init__(self, clean: Tensor) -> None:
         clean = torch.as_tensor(clean)
         require(clean.dim() == 1 and len(clean) > 0, "oracle needs one true or false for every training sample.")

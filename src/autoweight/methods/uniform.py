@@ -14,6 +14,8 @@ from autoweight.strategy import Weigher, check_batch
 class Uniform(Weigher):
     """Weights of 1."""
 
+    capturable = True
+
     def weigh(
         self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from autoweight.config import DataConfig, SearchConfig, TrainingConfig
-from autoweight.presets import noise, rare
+from autoweight.config import CmaesConfig, DataConfig, SearchConfig, TrainingConfig
+from autoweight.config.presets import noise, rare
 
 PAPER_TRAINING = TrainingConfig(epochs=200, batch_size=128, weight_decay=2e-5, precision="bfloat16", compile=True)
 
@@ -56,7 +56,7 @@ RARE_SEARCH = rare(
         num_workers=15,
         num_episodes=7,
         choice_rounds=2,
-        coarse_share=0.45,
+        cmaes=CmaesConfig(coarse_share=0.45),
         reward_growth=10.0,  # the accuracies after the last drop count
     )
 )
@@ -75,5 +75,5 @@ IMBALANCE_SEARCH = replace(
     proxy_epochs=100,
     head_start=8,
     num_episodes=5,
-    coarse_share=0.6,
+    cmaes=replace(RARE_SEARCH.cmaes, coarse_share=0.6),
 )

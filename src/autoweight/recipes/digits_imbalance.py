@@ -10,7 +10,7 @@ decay plain training does better too (docs/search.md).
 from dataclasses import replace
 
 from autoweight.config import DataConfig, RunConfig, SearchConfig, TrainingConfig
-from autoweight.presets import rare
+from autoweight.config.presets import rare
 
 RECIPE = RunConfig(
     recipe="digits-imbalance",

@@ -8,7 +8,7 @@ decay plain training does better too (docs/search.md).
 """
 
 from autoweight.config import DataConfig, RunConfig, SearchConfig, TrainingConfig
-from autoweight.presets import rare
+from autoweight.config.presets import rare
 
 RECIPE = RunConfig(
     recipe="digits-longtail",

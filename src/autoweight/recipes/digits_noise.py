@@ -4,7 +4,7 @@ autoweight compare digits-noise --methods uniform,oracle,focal,self_paced --seed
 """
 
 from autoweight.config import DataConfig, RunConfig, SearchConfig, TrainingConfig
-from autoweight.presets import noise
+from autoweight.config.presets import noise
 
 RECIPE = RunConfig(
     recipe="digits-noise",

@@ -9,18 +9,24 @@ from rich.table import Table
 def comparison_table(result: dict[str, Any]) -> Table:
     """Mean test accuracy with its standard error over seeds, share of the oracle gap closed, and time, by method."""
     seeds = result["seeds"]
-    table = Table(title=f"{result['recipe']}: last-epoch test accuracy, {len(seeds)} seed{'s' * (len(seeds) > 1)}")
+    score = result.get("score", "test_accuracy")
+    name = score.removeprefix("test_").replace("_", "-")
+    table = Table(title=f"{result['recipe']}: last-epoch test {name}, {len(seeds)} seed{'s' * (len(seeds) > 1)}")
     table.add_column("method")
-    table.add_column("accuracy %", justify="right")
+    table.add_column(f"{name} %", justify="right")
     table.add_column("std. error", justify="right")
     if result["recovered"]:
         table.add_column("recovered", justify="right")
+    beside = sorted({key for values in result["methods"].values() for key in values if key.startswith(f"{score}_")})
+    for key in beside:
+        table.add_column(key.removeprefix(f"{score}_").replace("_", " "), justify="right")
     table.add_column("seconds", justify="right")
     for method, values in result["methods"].items():
-        accuracies = values["test_accuracy"]
+        accuracies = values[score]
         row = [method, f"{100 * fmean(accuracies):.2f}", format_error(accuracies)]
         if result["recovered"]:
             row.append(f"{result['recovered'][method]:z.2f}")
+        row += [f"{100 * fmean(values[key]):.2f}" if key in values else "" for key in beside]
         table.add_row(*row, f"{fmean(values['train_seconds']):.2f}")
     return table
 

@@ -1,24 +1,35 @@
 """What a strategy does, in words."""
 
+import inspect
+
 import torch
 
-from autoweight.strategy import Strategy
-from autoweight.strategy.weighting import weigh
+from autoweight.strategy import Strategy, Weigher
+from autoweight.strategy.rule import weigh
 
 _ABOVE = {
     "loss": "samples whose loss is above average",
     "entropy": "samples that the network is unsure of",
     "density": "samples that look like many others",
     "label": "samples of frequent classes",
+    "margin": "samples whose label the network has come to believe in",
+    "history": "samples whose loss has long been above average",
 }
 
 _NOTHING = 0.1  # weights below this say nothing about who counts more
 
 
-def describe(strategy: Strategy) -> list[str]:
-    """Sentences on the strategy at its start, middle and end, if these differ: who counts more, who less, how much."""
+def describe(strategy: Weigher) -> list[str]:
+    """Sentences on the strategy at its start, middle and end, if these differ: who counts more, who less, how much.
+
+    Of another weigher, what its card says.
+    """
+    if not isinstance(strategy, Strategy):
+        card = inspect.getmodule(type(strategy)).__doc__ or ""  # type: ignore[union-attr]
+        return [card.partition("\n")[0].partition(": ")[2].capitalize() or f"{type(strategy).__name__} weighs samples."]
     # Normalised weights are all 1 at a theta of 0, whatever the bias.
-    if not (strategy.table[:, :-1] if strategy.normalised else strategy.table).any():
+    theta = strategy.table[:, : len(strategy.rule.features) + (not strategy.rule.normalised)]
+    if not theta.any():
         return ["All samples count the same: nothing better was found than not to weigh."]
     sentences = []
     if strategy.warmup_stages:
@@ -36,13 +47,13 @@ def describe(strategy: Strategy) -> list[str]:
 
 
 def _describe_stage(strategy: Strategy, stage: int) -> str:
-    weights = [_weights(strategy, stage, column) for column in range(len(strategy.features))]
+    weights = [_weights(strategy, stage, column) for column in range(len(strategy.rule.features))]
     if max(map(max, weights)) < _NOTHING:
         return (
             f"hardly any sample counts; only those far from average in several respects have weights above {_NOTHING}"
         )
-    named = zip(strategy.features, weights, strict=True)
-    above = _ABOVE | ({"label": "samples of the last classes"} if strategy.label_feature == "raw" else {})
+    named = zip(strategy.rule.features, weights, strict=True)
+    above = _ABOVE | ({"label": "samples of the last classes"} if strategy.rule.label_feature == "raw" else {})
     return "; ".join(_describe_feature(above[name], *feature) for name, feature in named)
 
 
@@ -53,15 +64,24 @@ def _percent(stage: int, strategy: Strategy) -> str:
 def _weights(strategy: Strategy, stage: int, column: int) -> list[float]:
     """Weights one deviation below, at, and one above a feature's batch average, the other features at average.
 
+    Of a margin on its own scale, at -0.5, 0 and 0.5.
+
     If they are normalised, then among these three.
     """
-    features = torch.zeros(3, len(strategy.features))
-    features[:, column] = torch.tensor([-1.0, 0.0, 1.0])
-    weights: list[float] = weigh(features, strategy.table[stage].cpu(), strategy.normalised).tolist()
+    features = torch.zeros(3, len(strategy.rule.features))
+    own_scale = strategy.rule.features[column] == "margin" and strategy.rule.margin_scale == "own"
+    features[:, column] = torch.tensor([-0.5, 0.0, 0.5] if own_scale else [-1.0, 0.0, 1.0])
+    params = strategy.table[stage, : features.shape[1] + 1].cpu()
+    weights: list[float] = weigh(features, params, strategy.rule.normalised).tolist()
     return weights
 
 
 def _describe_feature(who: str, below: float, average: float, above: float) -> str:
     little = 0.05 * max(below, average, above)
     change = "less" if above < below - little else "more" if above > below + little else "the same"
-    return f"{who} count {change} (weight {below:.2f} below, {average:.2f} at, {above:.2f} above average)"
+    places = "at a margin of -0.5", "at 0", "at 0.5"
+    if who != _ABOVE["margin"]:
+        places = "below", "at", "above average"
+    values = (below, average, above)
+    shown = ", ".join(f"{value:.2f} {place}" for value, place in zip(values, places, strict=True))
+    return f"{who} count {change} (weight {shown})"

@@ -1,6 +1,7 @@
 """What a strategy is: features of samples, the weight function, stages, and the file that holds it all."""
 
+from autoweight.strategy.rule import Rule
 from autoweight.strategy.strategy import Strategy
 from autoweight.strategy.weigher import Weigher, check_batch, weighted_mean
 
-__all__ = ["Strategy", "Weigher", "check_batch", "weighted_mean"]
+__all__ = ["Rule", "Strategy", "Weigher", "check_batch", "weighted_mean"]

@@ -1,20 +1,35 @@
 """Sample features of a batch (equation 6): loss, entropy, density and label, each normalised over the batch.
 
 All functions are free of data-dependent control flow, so that many networks' batches can be computed as one
-(`torch.vmap`), and give finite numbers for any finite batch.
+(`torch.vmap`), and give finite numbers for any batch: samples that are not `valid`, because their loss is not finite or
+their label says to ignore them, are looked past.
 """
 
-from typing import get_args
+from collections.abc import Callable
+from typing import NamedTuple, get_args
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from autoweight.config import Feature, LabelFeature
 from autoweight.errors import require, unknown
 
 FEATURES: tuple[Feature, ...] = get_args(Feature)
+REMEMBERED: tuple[Feature, ...] = ("margin", "history")
+"""Features that need a memory of each sample."""
 
 _RELATIVE_EPSILON = 1e-6  # spreads below this fraction of the largest value count as rounding, not as a difference
+
+
+class View(NamedTuple):
+    """What a rule sees of a batch: one row a sample, no gradients, zeros where a sample is not valid."""
+
+    losses: Tensor
+    logits: Tensor
+    labels: Tensor
+    valid: Tensor
+    label_values: Tensor | None = None
 
 
 def check_features(features: tuple[str, ...]) -> None:
@@ -26,16 +41,26 @@ def check_features(features: tuple[str, ...]) -> None:
     require(len(set(features)) == len(features), "a feature is named twice.")
 
 
-def normalise(values: Tensor) -> Tensor:
-    """Zero mean and unit deviation over the batch; all zeros where the batch has no spread."""
+def normalise(values: Tensor, valid: Tensor | None = None) -> Tensor:
+    """Zero mean and unit deviation over the batch's valid samples; all zeros where these have no spread."""
+    valid = torch.ones_like(values, dtype=torch.bool) if valid is None else valid
+    values = values.where(valid, 0)
+    count = valid.sum().clamp(min=1)
     scaled = _scale_to_one(values)  # squares of large losses would overflow
-    centred = scaled - scaled.mean()
-    deviation = centred.square().mean().sqrt()
+    centred = (scaled - scaled.sum() / count).where(valid, 0)
+    deviation = (centred.square().sum() / count).sqrt()
     return centred / (deviation + _RELATIVE_EPSILON)
 
 
-def entropy(logits: Tensor) -> Tensor:
-    """Entropy of the predicted probabilities, `[batch]`; 0 where they are saturated."""
+def entropy(logits: Tensor, labels: Tensor | None = None) -> Tensor:
+    """Entropy of the predicted probabilities, `[batch]`; 0 where they are saturated.
+
+    Where each of several labels is predicted on its own (float labels), the mean of the labels' entropies.
+    """
+    if labels is not None and labels.is_floating_point():
+        probabilities = logits.sigmoid()
+        own = probabilities * logsigmoid(logits) + (1 - probabilities) * logsigmoid(-logits)
+        return -own.mean(dim=-1)
     return torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1)
 
 
@@ -62,30 +87,18 @@ def label_values(class_counts: Tensor, kind: LabelFeature) -> Tensor:
     return normalise(logs) if kind == "class_frequency" else logs
 
 
-def batch_features(
-    losses: Tensor,
-    logits: Tensor,
-    labels: Tensor,
-    features: tuple[Feature, ...],
-    values: Tensor | None = None,
-    label_feature: LabelFeature = "log_frequency",
-) -> Tensor:
-    """The chosen features of a batch, normalised, `[batch, features]`; `values` holds `label_values`, if used."""
-    logits = logits.detach().float()
-    columns = []
-    for name in features:
-        match name:
-            case "loss":
-                column = losses.detach().float()
-            case "entropy":
-                column = entropy(logits)
-            case "density":
-                column = density(logits)
-            case "label":
-                assert values is not None, "the label feature needs label_values"
-                column = values[labels]
-        columns.append(column if name == "label" and label_feature == "class_frequency" else normalise(column))
-    return torch.stack(columns, dim=-1)
+def _label(view: View) -> Tensor:
+    assert view.label_values is not None, "the label feature needs label_values"
+    return view.label_values[view.labels]
+
+
+OF_THE_BATCH: dict[str, Callable[[View], Tensor]] = {
+    "loss": lambda view: view.losses,
+    "entropy": lambda view: entropy(view.logits, view.labels),
+    "density": lambda view: density(view.logits),
+    "label": _label,
+}
+"""The features that the batch alone tells, before they are normalised, `[batch]`."""
 
 
 def _scale_to_one(values: Tensor) -> Tensor:

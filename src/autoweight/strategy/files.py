@@ -8,11 +8,12 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from autoweight.atomic import write_bytes
+from autoweight.storage.atomic import write_bytes
 from autoweight.errors import UserError
 
 FORMAT = "autoweight-strategy"
-VERSION = 1
+VERSION = 2
+_READ = ("1", "2")  # what has come since has defaults
 RUN_FILE = "strategy.safetensors"
 """What the file is called in a run's folder."""
 
@@ -46,7 +47,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise UserError(f"{path} is truncated or not a strategy file: copy or search it again.") from error
     if metadata.get("format") != FORMAT:
         raise UserError(f"{path} is a safetensors file, but not an autoweight strategy.")
-    if metadata.get("version") != str(VERSION):
+    if metadata.get("version") not in _READ:
         raise UserError(
             f"{path} has strategy format version {metadata.get('version')}, but this autoweight reads {VERSION}: "
             "use the autoweight release that wrote it."

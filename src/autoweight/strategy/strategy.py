@@ -1,142 +1,115 @@
 """Strategy: a weigher with parameters for every stage of a training, which can be saved, loaded and moved."""
 
+import warnings
 from copy import copy
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from autoweight.config import Feature, LabelFeature
-from autoweight.errors import UserError, first_line, require, unknown
+from autoweight.errors import UserError, first_line, require
 from autoweight.strategy import files
-from autoweight.strategy.actor import Actor
-from autoweight.strategy.features import batch_features, check_features, label_values
-from autoweight.strategy.live import LiveActor
+from autoweight.strategy.features import label_values
+from autoweight.strategy.regime import Regime
+from autoweight.strategy.remembering import Remembering
+from autoweight.strategy.rule import Rule
 from autoweight.strategy.stages import stage_at, stage_of
-from autoweight.strategy.weigher import Weigher, check_batch
-from autoweight.strategy.weighting import weigh
+from autoweight.strategy.weigher import view_of
 
 _HEADER = {"features": list, "warmup_stages": int, "label_feature": str, "normalised": bool, "info": dict}
-"""What a file's header has to hold."""
+"""What a file's header has to hold; of what remembers there is more, which older files lack."""
 
 
-class Strategy(Weigher):
-    """Weighs by `1 + tanh(theta_T . f + b)`, with theta_T and b from row T of a table, or from the live actor.
+class Strategy(Remembering):
+    """Weighs by `1 + tanh(theta_T . f + b)`, with theta_T and b from row T of a table.
 
-    `table` is `[stages, features + 1]`, the bias last. The first `warmup_stages` weigh everything by 1. A strategy with
-    the label feature has to know the training set's class counts. `normalised` weights have a mean of 1 over the batch.
-    The actor has learned the first `actor_stages`. `info` tells how it was found.
+    `table` is `[stages, P]`, its columns those of `rule.param_names`. The first `warmup_stages` weigh everything by 1.
+    A strategy with the label feature has to know the training set's class counts; one that remembers samples needs
+    their indices. `info` tells how it was found.
 
-    >>> strategy = Strategy(torch.tensor([[0.0, 0.0], [-4.0, -1.0]]), features=("loss",), warmup_stages=1)
-    >>> strategy.weigh(torch.tensor([0.1, 2.0]), torch.zeros(2, 3), torch.tensor([0, 1]), progress=0.7).tolist()
-    [1.9950...
+    >>> strategy = Strategy(torch.tensor([[0.0, 0.0], [-4.0, -1.0]]), Rule(("loss",)), warmup_stages=1)
+    >>> losses = torch.tensor([0.1, 0.1, 2.0])
+    >>> strategy.weigh(losses, torch.zeros(3, 3), torch.tensor([0, 1, 2]), progress=0.7).tolist()
+    [1.94...
     """
+
+    capturable = True
 
     def __init__(
         self,
         table: Tensor,
-        features: tuple[Feature, ...] = ("loss", "entropy"),
+        rule: Rule | None = None,
         warmup_stages: int = 0,
-        label_feature: LabelFeature = "log_frequency",
-        normalised: bool = False,
         class_counts: Tensor | None = None,
-        actor: Actor | None = None,
-        actor_stages: int | None = None,
         info: dict[str, Any] | None = None,
     ) -> None:
-        check_features(features)
-        if label_feature not in get_args(LabelFeature):
-            raise unknown("label feature", label_feature, get_args(LabelFeature))
+        super().__init__()
+        self.rule = rule = rule or Rule()
+        names = rule.param_names
         require(
-            table.dim() == 2 and len(table) > 0 and table.shape[1] == len(features) + 1,
-            f"a table for {len(features)} features has {len(features) + 1} columns, one for the bias, but its shape is "
-            f"{tuple(table.shape)}.",
+            table.dim() == 2 and len(table) > 0 and table.shape[1] == len(names),
+            f"a table for {', '.join(names)} has {len(names)} columns, but its shape is {tuple(table.shape)}.",
         )
         require(bool(table.float().isfinite().all()), "a strategy's parameters must be finite.")
         require(0 <= warmup_stages <= len(table), f"warmup_stages goes from 0 to {len(table)}, but is {warmup_stages}.")
         self.table = table.detach().float().clone()
         self.table[:warmup_stages] = 0  # weights of exactly 1
-        self.features = features
         self.warmup_stages = warmup_stages
-        self.label_feature = label_feature
-        self.normalised = normalised
-        self.actor = actor
-        self.actor_stages = len(table) if actor_stages is None else actor_stages
-        require(
-            1 <= self.actor_stages <= len(table),
-            f"actor_stages goes from 1 to {len(table)}, but is {self.actor_stages}.",
-        )
-        require(
-            actor is None
-            or (len(actor.bounds) == table.shape[1] and actor.embed.table.num_embeddings >= self.actor_stages),
-            "the actor does not fit the strategy's features or stages.",
-        )
         self.info = info or {}
-        self._label_values: Tensor | None = None
-        self._live: LiveActor | None = None
-        if class_counts is not None:
-            self._label_values = label_values(_checked(class_counts), label_feature)
+        self._label_values = None if class_counts is None else label_values(_checked(class_counts), rule.label_feature)
+        self._last_progress: float | None = None
+        self._said: set[str] = set()
 
     def __repr__(self) -> str:
-        normalised = ", normalised" if self.normalised else ""
+        normalised = ", normalised" if self.rule.normalised else ""
         stages = f"{self.num_stages} stages, {self.warmup_stages} of warm-up"
-        return f"Strategy({', '.join(self.features)}; {stages}{normalised})"
+        return f"Strategy({', '.join(self.rule.features)}; {stages}{normalised})"
 
     @property
     def num_stages(self) -> int:
         """How many stages the table divides a training into."""
         return len(self.table)
 
+    @property
+    def regime(self) -> Regime | None:
+        """The training that it was found in, where that was recorded."""
+        return Regime.read(self.info.get("found_in"))
+
+    @torch.no_grad()
     def weigh(
         self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """Equation 3 with the parameters of the stage that `progress` lies in."""
-        values = self._values_on(losses.device)
-        check_batch(losses, logits, labels, None if values is None else len(values))
-        params = self._params_at(progress, losses)
-        with torch.no_grad():
-            features = batch_features(losses, logits, labels, self.features, values, self.label_feature)
-            return weigh(features, params, self.normalised).to(losses.dtype)
+        view = view_of(losses, logits, labels, self._values_on(losses.device))
+        self._warn_where_far(progress, len(view.losses))
+        strategy_params = self._params_at(progress, losses.device)
+        recalled = self._recall(view, losses, indices) if self.rule.remembers else ()
+        return self.rule.weigh(strategy_params, view, *recalled).view_as(losses).to(losses.dtype)
 
     def with_class_counts(self, class_counts: Tensor) -> "Strategy":
         """The same strategy for a training set with these class counts, `[classes]`."""
         copied = copy(self)
-        copied._label_values = label_values(_checked(class_counts), self.label_feature)
-        return copied if self._live is None else copied.live()
-
-    def live(self) -> "Strategy":
-        """The same strategy, its parameters made by the actor from the running training's own state.
-
-        The training has to report its validation accuracy at every stage's end through `observe_accuracy`.
-        """
-        require(self.actor is not None, "this strategy has no actor: it can only be used as a table.")
-        copied = copy(self)
-        copied._live = LiveActor(self.actor, self.actor_stages)  # type: ignore[arg-type]
-        copied.capturable = False
+        copied._label_values = label_values(_checked(class_counts), self.rule.label_feature)
         return copied
 
-    def observe_accuracy(self, accuracy: float) -> None:
-        """Take in the running training's validation accuracy; only a live strategy uses it."""
-        if self._live is not None:
-            self._live.observe_accuracy(accuracy)
+    def reserve(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
+        """Make room for a training set, where samples are remembered."""
+        if self.rule.remembers:
+            super().reserve(num_samples, num_classes, device)
+
+    def warn_where_far(self, use: Regime) -> None:
+        """Say once where a training is far from the one that the strategy was found in."""
+        differences = [] if self.regime is None else self.regime.differences(use)
+        if differences:
+            self._say(f"this strategy was found in another training ({'; '.join(differences)}) and may do harm here.")
 
     def save(self, path: str | Path) -> None:
         """Write the strategy to a safetensors file, replacing it in one move."""
-        tensors = {"table": self.table.cpu().contiguous()}
-        header: dict[str, Any] = {
-            "features": list(self.features),
-            "num_stages": self.num_stages,
-            "warmup_stages": self.warmup_stages,
-            "label_feature": self.label_feature,
-            "normalised": self.normalised,
-            "info": self.info,
-        }
-        if self.actor is not None:
-            header["actor"] = self.actor.shape
-            header["actor_stages"] = self.actor_stages
-            tensors |= {f"actor.{name}": value.cpu() for name, value in self.actor.state_dict().items()}
-        files.write(Path(path).expanduser(), tensors, header)
+        rule = asdict(self.rule) | {"features": list(self.rule.features)}
+        header = {**rule, "num_stages": self.num_stages, "warmup_stages": self.warmup_stages, "info": self.info}
+        files.write(Path(path).expanduser(), {"table": self.table.cpu().contiguous()}, header)
 
     @staticmethod
     def load(path: str | Path, class_counts: Tensor | None = None) -> "Strategy":
@@ -146,47 +119,22 @@ class Strategy(Weigher):
             for key, kind in _HEADER.items():
                 if not isinstance(header[key], kind):
                     raise TypeError(f"its {key} is {header[key]!r}")
-            actor = _read_actor(tensors, header["actor"]) if "actor" in header else None
-            strategy = Strategy(
-                tensors["table"],
-                tuple(header["features"]),
-                header["warmup_stages"],
-                header["label_feature"],
-                header["normalised"],
-                None,
-                actor,
-                header.get("actor_stages"),
-                header["info"],
-            )
+            known = {one.name: header[one.name] for one in fields(Rule) if one.name in header}
+            rule = Rule(**known | {"features": tuple(header["features"])})
+            strategy = Strategy(tensors["table"], rule, header["warmup_stages"], info=header["info"])
         except (KeyError, TypeError, RuntimeError, ValueError) as error:
             raise UserError(f"{path} is not a valid strategy file: {first_line(error)}.") from error
         return strategy if class_counts is None else strategy.with_class_counts(class_counts)
 
-    def state_dict(self) -> dict[str, Any]:
-        """The live actor's view of the training; a table keeps no state."""
-        return {} if self._live is None else self._live.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take back what `state_dict` gave."""
-        if self._live is None:
-            super().load_state_dict(state)
-        else:
-            self._live.load_state_dict(state)
-
-    def _params_at(self, progress: float | Tensor, losses: Tensor) -> Tensor:
-        if self.table.device != losses.device:
-            self.table = self.table.to(losses.device)  # moved once, so that later steps copy nothing
+    def _params_at(self, progress: float | Tensor, device: torch.device) -> Tensor:
+        if self.table.device != device:
+            self.table = self.table.to(device)  # moved once, so that later steps copy nothing
         if isinstance(progress, Tensor):
-            require(self._live is None, "a live strategy takes progress as a number, not as a tensor.")
             return self.table.index_select(0, stage_of(progress, self.num_stages).view(1)).squeeze(0)
-        stage = stage_at(progress, self.num_stages)
-        if self._live is None:
-            return self.table[stage]
-        self._live.observe_loss(stage, losses)
-        return self.table[stage] if stage < self.warmup_stages else self._live.params_at(stage).to(losses.device)
+        return self.table[stage_at(progress, self.num_stages)]
 
     def _values_on(self, device: torch.device) -> Tensor | None:
-        if "label" not in self.features:
+        if "label" not in self.rule.features:
             return None
         if self._label_values is None:
             raise UserError(
@@ -197,18 +145,24 @@ class Strategy(Weigher):
             self._label_values = self._label_values.to(device)
         return self._label_values
 
+    def _warn_where_far(self, progress: float | Tensor, batch_size: int) -> None:
+        """Say once where a batch is too small to compare samples in, or a loop is far from what was searched."""
+        if isinstance(progress, Tensor) or torch.compiler.is_compiling():
+            return
+        if self.rule.relative and batch_size < 3:
+            self._say(
+                f"weights are relative to the batch, and in one of {batch_size} there is little to compare: drop such a "
+                "batch (drop_last=True), or take larger ones."
+            )
+        elif self._last_progress is not None and progress > self._last_progress and not self._said:
+            steps = round(1 / (progress - self._last_progress))
+            self.warn_where_far(Regime(steps=steps, batch_size=batch_size))
+        self._last_progress = progress
 
-def _read_actor(tensors: dict[str, Tensor], shape: dict[str, Any]) -> Actor:
-    """The actor of a file; its shape takes no memory before the tensors have been found to fit it."""
-    names = [name for name in tensors if name.startswith("actor.")]
-    # Copies, since a file's own memory may be laid out so that sums are taken in another order.
-    state = {name.removeprefix("actor."): tensors[name].to(torch.float32, copy=True) for name in names}
-    if not all(bool(value.isfinite().all()) for value in state.values()):
-        raise TypeError("its actor has parameters that are not finite")
-    with torch.device("meta"):
-        actor = Actor(bounds=state["bounds"], **shape)
-    actor.load_state_dict(state, assign=True)
-    return actor
+    def _say(self, sentence: str) -> None:
+        if not self._said:
+            self._said.add(sentence)
+            warnings.warn(sentence, stacklevel=4)
 
 
 def _checked(class_counts: Any) -> Tensor:

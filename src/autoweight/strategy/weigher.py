@@ -7,13 +7,18 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import UserError, require
+from autoweight.strategy.features import View
+
+IGNORED = -100
+"""The label of tokens that do not count, as PyTorch and Hugging Face have it."""
 
 
 class Weigher(ABC):
     """Gives every sample of a batch a weight of at least 0; weights of 1 change nothing."""
 
-    capturable = True
-    """Whether `weigh` can be captured in a CUDA graph: its host code decides nothing by the data or the progress."""
+    capturable = False
+    """Whether `weigh` can be captured in a CUDA graph: its host code decides nothing by the data or the progress, and
+    all that it changes are the tensors that it names."""
 
     @abstractmethod
     def weigh(
@@ -24,28 +29,47 @@ class Weigher(ABC):
         progress: float | Tensor,
         indices: Tensor | None = None,
     ) -> Tensor:
-        """Weights `[batch]`, without gradient.
+        """Weights of the shape of the losses, without gradient.
 
         `progress` is the fraction of the training done, in [0, 1); a tensor where the step is captured in a CUDA
         graph, so that the host does not know it. `indices` are the samples' positions in the training set, for
         weighers that know or remember single samples.
         """
 
-    def observe_accuracy(self, accuracy: float) -> None:  # noqa: B027 - most weighers have no use for it
-        """Take in the running training's validation accuracy at a stage's end; weighers may ignore it."""
+    def reserve(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:  # noqa: B027
+        """Make room for a training set of this size before a training whose steps are captured or stacked."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What `weigh` changes, by name; whoever captures, checkpoints or copies the weigher heeds these. Often none."""
+        return {}
 
     def state_dict(self) -> dict[str, Any]:
-        """What has to go into a checkpoint for training to go on as if never stopped; most weighers need nothing."""
-        return {}
+        """What has to go into a checkpoint for training to go on as if never stopped."""
+        return self.tensors()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take back what `state_dict` gave."""
-        if state:
-            raise ValueError(f"{type(self).__name__} keeps no state, but was given {sorted(state)}")
+        load_tensors(type(self).__name__, self.tensors(), state)
+
+
+def load_tensors(owner: str, places: dict[str, Tensor], values: dict[str, Any]) -> None:
+    """Put values into the tensors of their names, or say in a sentence why they do not fit."""
+    require(
+        values.keys() == places.keys(),
+        f"{owner} keeps {', '.join(sorted(places)) or 'nothing'}, but was given {', '.join(sorted(values)) or 'nothing'}.",
+    )
+    for name, place in places.items():
+        require(
+            tuple(place.shape) == tuple(values[name].shape),
+            f"{owner} keeps {name} of shape {tuple(place.shape)}, but was given {tuple(values[name].shape)}: that is "
+            "of another data set.",
+        )
+    for name, place in places.items():
+        place.copy_(values[name])
 
 
 def check_batch(losses: Tensor, logits: Tensor, labels: Tensor, num_classes: int | None = None) -> None:
-    """Raise `UserError` where a batch cannot be weighed: what torch would broadcast or wrap would weigh wrongly.
+    """Raise `UserError` where a batch of classified samples cannot be weighed: torch would broadcast or wrap it.
 
     Labels have to lie below `num_classes`, or the number of logits. That is checked on a CPU only: a GPU would have to
     be waited for.
@@ -55,12 +79,9 @@ def check_batch(losses: Tensor, logits: Tensor, labels: Tensor, num_classes: int
         shapes = f"{tuple(losses.shape)}, {tuple(logits.shape)} and {tuple(labels.shape)}"
         needed = "losses [batch] (reduction='none'), logits [batch, classes] and labels [batch]"
         raise UserError(f"weights need {needed}, but shapes are {shapes}.")
-    if not losses.is_floating_point():
-        raise UserError(f"losses must be real numbers, but are {losses.dtype}.")
+    _check_numbers(losses)
     if labels.dtype not in (torch.int64, torch.int32):
         raise UserError(f"labels must be int64, but are {labels.dtype}: use .long().")
-    if len(losses) == 0:
-        raise UserError("the batch is empty: there is nothing to weigh.")
     if labels.device.type == "cpu" and not torch.compiler.is_compiling():
         lowest, highest = int(labels.min()), int(labels.max())
         classes = logits.shape[1] if num_classes is None else num_classes
@@ -72,11 +93,65 @@ def check_batch(losses: Tensor, logits: Tensor, labels: Tensor, num_classes: int
             )
 
 
-def weighted_mean(losses: Tensor, weights: Tensor) -> Tensor:
-    """Equation 7's weighted loss, `mean(weights * losses)`; all-ones weights give `losses.mean()` to the bit."""
+def view_of(losses: Tensor, logits: Tensor, labels: Tensor, label_values: Tensor | None = None) -> View:
+    """A checked batch, one row a sample.
+
+    Whole labels are classes, `[batch]`, or those of tokens, `[batch, tokens]`, each of which is a sample unless its
+    label is -100. Float labels are targets of the outputs' shape: several labels, or regression.
+    """
+    losses, logits = losses.detach(), logits.detach()
+    if labels.is_floating_point() and logits.numel() == labels.numel():
+        _check_targets(losses, logits, labels)
+        logits, labels = logits.reshape(len(losses), -1), labels.reshape(len(losses), -1)
+        valid = losses.isfinite()
+    elif labels.dim() == 2 and logits.dim() == 3:
+        _check_tokens(losses, logits, labels)
+        losses, logits, labels = losses.reshape(-1), logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
+        valid = losses.isfinite() & (labels != IGNORED)
+    else:
+        check_batch(losses, logits, labels, None if label_values is None else len(label_values))
+        valid = losses.isfinite()
+    losses, logits = losses.float().where(valid, 0), logits.float().where(valid.unsqueeze(-1), 0)
+    return View(losses, logits, labels, valid, label_values)
+
+
+def _check_targets(losses: Tensor, logits: Tensor, labels: Tensor) -> None:
+    if losses.dim() != 1 or len(losses) != len(logits) or len(losses) != len(labels):
+        shapes = f"{tuple(losses.shape)}, {tuple(logits.shape)} and {tuple(labels.shape)}"
+        raise UserError(
+            f"weights need losses [batch] (the mean over a sample's labels), and outputs and labels of one shape, "
+            f"[batch, ...], but shapes are {shapes}."
+        )
+    _check_numbers(losses)
+
+
+def _check_tokens(losses: Tensor, logits: Tensor, labels: Tensor) -> None:
+    if losses.shape != labels.shape or logits.shape[:2] != labels.shape:
+        shapes = f"{tuple(losses.shape)}, {tuple(logits.shape)} and {tuple(labels.shape)}"
+        needed = "losses [batch, tokens], logits [batch, tokens, classes] and labels [batch, tokens]"
+        raise UserError(f"weights of tokens need {needed}, but shapes are {shapes}.")
+    _check_numbers(losses)
+    if labels.dtype not in (torch.int64, torch.int32):
+        raise UserError(f"labels must be int64, but are {labels.dtype}: use .long().")
+
+
+def _check_numbers(losses: Tensor) -> None:
+    if not losses.is_floating_point():
+        raise UserError(f"losses must be real numbers, but are {losses.dtype}.")
+    if losses.numel() == 0:
+        raise UserError("the batch is empty: there is nothing to weigh.")
+
+
+def weighted_mean(losses: Tensor, weights: Tensor, valid: Tensor | None = None) -> Tensor:
+    """Equation 7's weighted loss, `mean(weights * losses)`; all-ones weights give `losses.mean()` to the bit.
+
+    Where some do not count, such as tokens to ignore, `valid` tells which do: the mean is over these.
+    """
     require(
         losses.shape == weights.shape,
         f"losses of shape {tuple(losses.shape)} do not fit weights of shape {tuple(weights.shape)}: compute them with "
         "reduction='none'.",
     )
-    return (weights * losses).mean()
+    if valid is None:
+        return (weights * losses).mean()
+    return (weights * losses).where(valid, 0).sum() / valid.sum().clamp(min=1)

@@ -14,9 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from autoweight.config import TrainingConfig
+from autoweight.data.inputs import Inputs, parts
 from autoweight.data.loader import Batch, mix
-from autoweight.training.schedule import learning_rate_at
-from autoweight.training.steps import Slot, Steps, StepsOutcome, compiled, first_bad_steps, is_sound
+from autoweight.training.precision import compiled
+from autoweight.training.schedules import learning_rate_at
+from autoweight.training.steps import Slot, Steps, StepsOutcome, first_bad_steps, is_sound
+from autoweight.training.task import forward
 
 _WARMUP_RUNS = 3  # for autotuning and lazy initialisation, which a capture does not allow
 
@@ -26,15 +29,16 @@ class CapturedSteps(Steps):
 
     def __init__(self, slots: Sequence[Slot], config: TrainingConfig, total_steps: int) -> None:
         super().__init__(slots, config, total_steps)
-        self.loaders = list({id(slot.loader): slot.loader for slot in slots}.values())
-        device = self.loaders[0].samples.labels.device
-        rates = [learning_rate_at(config, step / total_steps) for step in range(total_steps)]
+        loaders = [loader for slot in slots for loader in (slot.loader, slot.trusted) if loader is not None]
+        self.loaders = list({id(loader): loader for loader in loaders}.values())
+        device = self.loaders[0].samples.device
+        rates = [learning_rate_at(config, step, total_steps) for step in range(total_steps)]
         self.rates = torch.tensor(rates, device=device)
         self.step = torch.zeros((), dtype=torch.long, device=device)
         self.loss_sums = torch.zeros(len(slots), device=device)
         self.good_steps = torch.zeros(len(slots), dtype=torch.long, device=device)
         self.plans = [loader.plan(0) for loader in self.loaders]
-        with kept(state for slot in slots for state in states_of(slot)):
+        with kept(state for slot in slots for state in slot.tensors()):
             self.graph = capture(self._all_steps)
 
     def run(self, start: int, stop: int) -> StepsOutcome:
@@ -43,27 +47,27 @@ class CapturedSteps(Steps):
         self.step.fill_(start)
         self.loss_sums.zero_()
         self.good_steps.zero_()
-        epoch_steps = self.loaders[0].steps_per_epoch
         for step in range(start, stop):
-            if step == start or step % epoch_steps == 0:
-                self._load_plans(step // epoch_steps)
+            self._load_plans(step, first=step == start)
             self.graph.replay()
         return StepsOutcome(self.loss_sums / (stop - start), first_bad_steps(self.good_steps, start, stop))
 
-    def _load_plans(self, epoch: int) -> None:
-        """Put an epoch's plans where the graph reads them."""
+    def _load_plans(self, step: int, first: bool) -> None:
+        """Put the plans of epochs that begin with this step where the graph reads them."""
         for plan, loader in zip(self.plans, self.loaders, strict=True):
-            for place, part in zip(plan, loader.plan(epoch), strict=True):
-                place.copy_(part, non_blocking=True)
+            epoch, row = divmod(step, loader.steps_per_epoch)
+            if first or row == 0:
+                for place, part in zip(plan, loader.plan(epoch), strict=True):
+                    place.copy_(part, non_blocking=True)
 
     def _from_outside(self) -> tuple[Tensor, Tensor, list[Batch]]:
         """Learning rate, progress and every loader's batch: two dozen small operations, or a few when compiled."""
         step = self.step.clamp(max=self.total_steps - 1)  # the runs before a capture go beyond the shortest trainings
-        row = step % self.loaders[0].steps_per_epoch
+        sources = zip(self.loaders, self.plans, strict=True)
         return (
             self.rates.index_select(0, step.view(1)).squeeze(0),
             step.double() / self.total_steps,
-            [loader.batch(plan.row(row)) for loader, plan in zip(self.loaders, self.plans, strict=True)],
+            [loader.batch(plan.row(step % loader.steps_per_epoch)) for loader, plan in sources],
         )
 
     def _all_steps(self) -> None:
@@ -73,9 +77,9 @@ class CapturedSteps(Steps):
         batch_of = {id(loader): batch for loader, batch in zip(self.loaders, batches, strict=True)}
 
         def take_step(slot: Slot, loss_sum: Tensor, good_steps: Tensor) -> None:
-            slot.model.train()
+            slot.train_mode()
             slot.set_learning_rate(learning_rate)
-            loss_sum += slot.step(batch_of[id(slot.loader)], progress)
+            loss_sum += slot.step(batch_of[id(slot.loader)], progress, batch_of.get(id(slot.trusted)))
             good_steps += is_sound(loss_sum)
 
         of_slots = zip(self.slots, self.loss_sums, self.good_steps, strict=True)
@@ -132,17 +136,6 @@ def _streams_beside(current: torch.cuda.Stream) -> Iterator[torch.cuda.Stream]:
             yield stream
 
 
-def states_of(slot: Slot) -> Iterator[Tensor]:
-    """Parameters, buffers and momenta of a slot; momenta that do not exist yet are made, as zeros."""
-    for parameter in slot.model.parameters():
-        state = slot.optimizer.state[parameter]
-        if state.get("momentum_buffer") is None:
-            state["momentum_buffer"] = torch.zeros_like(parameter)
-        yield parameter.detach()
-        yield state["momentum_buffer"]
-    yield from slot.model.buffers()
-
-
 @contextmanager
 def kept(tensors: Iterator[Tensor]) -> Iterator[None]:
     """Put the tensors' values back at the end."""
@@ -156,13 +149,14 @@ def kept(tensors: Iterator[Tensor]) -> Iterator[None]:
 
 
 @torch.no_grad()
-def draws_random_numbers(model: nn.Module, inputs: Tensor) -> bool:
+def draws_random_numbers(model: nn.Module, inputs: Inputs) -> bool:
     """Whether a network in training draws random numbers, as dropout does; those of one graph cannot draw alike."""
-    before = _random_states(inputs)
-    copy.deepcopy(model).train()(inputs)
-    return any(not torch.equal(*states) for states in zip(before, _random_states(inputs), strict=True))
+    device = parts(inputs)[0].device
+    before = _random_states(device)
+    forward(copy.deepcopy(model).train(), inputs)
+    return any(not torch.equal(*states) for states in zip(before, _random_states(device), strict=True))
 
 
-def _random_states(inputs: Tensor) -> list[Tensor]:
-    on_device = [torch.cuda.get_rng_state(inputs.device)] if inputs.is_cuda else []
+def _random_states(device: torch.device) -> list[Tensor]:
+    on_device = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
     return [torch.get_rng_state(), *on_device]

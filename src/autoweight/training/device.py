@@ -1,11 +1,20 @@
-"""Where tensors can live."""
+"""Where tensors can live, and how many threads small networks get."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
+from autoweight.data.dataset import Samples
+from autoweight.data.inputs import each
 from autoweight.errors import UserError
+from autoweight.training.task import forward
+
+_SMALL_STEP = 1e9
+"""Floating-point operations. Below, a step's single operations take microseconds: several threads gain little on them,
+and spend what they gain waiting busily for each other, twenty times as long where others use the cores too."""
 
 
 def check_device(device: str) -> None:
@@ -25,3 +34,32 @@ def isolated(device: str) -> Iterator[None]:
     else:
         with torch.random.fork_rng([]):
             yield
+
+
+@contextmanager
+def few_threads(
+    make_model: Callable[[], nn.Module], samples: Samples, batch_size: int, networks: int = 1
+) -> Iterator[None]:
+    """One thread while small networks train on a CPU; the user's own number of threads comes back at the end."""
+    before = torch.get_num_threads()
+    if before > 1 and samples.device.type == "cpu" and _operations(make_model, samples, batch_size) * networks < _SMALL_STEP:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@torch.no_grad()
+def _operations(make_model: Callable[[], nn.Module], samples: Samples, batch_size: int) -> float:
+    """Floating-point operations of one network's step: three forward passes' worth."""
+    with isolated("cpu"), FlopCounterMode(display=False) as counter:
+        count = min(2, len(samples))
+        forward(make_model().train(), each(samples.inputs, lambda part: part[:count]))
+    return 3 * counter.get_total_flops() * batch_size / count
+
+
+def wait_for(device: torch.device) -> None:
+    """Until a GPU has done what it was given, so that a clock tells the truth."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

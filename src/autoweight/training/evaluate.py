@@ -5,17 +5,27 @@ from torch import nn
 
 from autoweight.config import Precision
 from autoweight.data import Samples
-from autoweight.training.steps import autocast
+from autoweight.data.inputs import each
+from autoweight.training.precision import autocast
+from autoweight.training.task import TASKS, Task, forward
 
 
 @torch.no_grad()
-def accuracy(model: nn.Module, samples: Samples, precision: Precision = "float32", batch_size: int = 1000) -> float:
-    """Share of samples whose label the network puts first."""
+def score(
+    model: nn.Module,
+    samples: Samples,
+    task: Task = TASKS["classification"],
+    precision: Precision = "float32",
+    batch_size: int = 1000,
+) -> float:
+    """The task's score of a network on samples; of a classifier, the share whose label it puts first."""
     was_training = model.training
     model.eval()
-    correct = 0
-    for inputs, labels in zip(samples.inputs.split(batch_size), samples.labels.split(batch_size), strict=True):
-        with autocast(precision, inputs.device):
-            correct += int((model(inputs).argmax(dim=-1) == labels).sum())
+    sums = torch.zeros((), dtype=torch.float64, device=samples.device)
+    for start in range(0, len(samples), batch_size):
+        part = slice(start, start + batch_size)
+        with autocast(precision, samples.device):
+            outputs = forward(model, each(samples.inputs, lambda tensor, part=part: tensor[part]))
+        sums = sums + task.tally(outputs, samples.labels[part])
     model.train(was_training)
-    return correct / len(samples)
+    return float(task.score(sums))

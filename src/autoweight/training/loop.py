@@ -6,19 +6,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 
-from autoweight.checkpoint import CheckpointFile
 from autoweight.config import Augmentation, TrainingConfig
 from autoweight.data import Samples, check_training_data
 from autoweight.data.loader import Loader
 from autoweight.errors import first_line, require
-from autoweight.strategy import Weigher
+from autoweight.methods.method import Method
+from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.captured import CapturedSteps
-from autoweight.training.check import check_buffers
-from autoweight.training.evaluate import accuracy
+from autoweight.training.checks import check_buffers
+from autoweight.training.device import few_threads, wait_for
+from autoweight.training.evaluate import score
 from autoweight.training.steps import PlainSteps, Slot, Steps
+from autoweight.training.task import TASKS
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class StageReport:
 
     stage: int
     train_loss: float
-    val_accuracy: float
+    val_score: float
     seconds: float
     """Time spent on training so far, over all sittings; trainings side by side share it evenly."""
 
@@ -36,14 +39,33 @@ class StageReport:
 class Training:
     """One network's training: what to train on what, and where to report and save."""
 
-    model: nn.Module
+    make_model: Callable[[], nn.Module]
     train_data: Samples
     val_data: Samples
-    weigher: Weigher | None
+    method: Method | None
     seed: int
     augmentation: Augmentation = "none"
+    test_data: Samples | None = None
+    """Where it is given, the test score of the stage that is best on the validation set is kept too."""
     on_stage: Callable[[StageReport], Any] = lambda report: None
     name: str = "training"
+
+
+class Best(NamedTuple):
+    """The stage that was best on the validation set, the first of equals."""
+
+    val_score: float
+    test_score: float
+    stage: int
+
+
+class Trained(NamedTuple):
+    """What one of the trainings came to."""
+
+    slot: Slot
+    failure: str
+    """A sentence; empty where its loss stayed finite."""
+    best: Best | None
 
 
 class Outcome(NamedTuple):
@@ -51,42 +73,101 @@ class Outcome(NamedTuple):
 
     seconds: float
     """Time spent on each, over all sittings."""
-    failures: list[str]
-    """A sentence for each; empty where its loss stayed finite."""
+    trained: list[Trained]
 
 
 def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: CheckpointFile | None = None) -> Outcome:
-    """Train the networks in place, side by side; with a checkpoint, go on from there.
+    """Train networks side by side; with a checkpoint, go on from there.
 
-    A training without a weigher is not weighted at all. The batches, and what is random inside a network, depend on
-    its seed and the stage alone, so that a training that was killed and goes on ends with the same parameters. The
-    networks need the same number of steps. One whose loss turns NaN reports no more; the others go on without it.
+    The start of a network, its batches, and what is random inside it depend on its seed and the stage alone, so that a
+    training that was killed and goes on ends with the same parameters. The networks need the same number of steps. One
+    whose loss turns NaN reports no more; the others go on without it.
     """
-    slots = make_slots(trainings, config)
-    check_side_by_side(slot.loader.steps_per_epoch for slot in slots)
-    total_steps = slots[0].loader.steps_per_epoch * config.epochs
-    starts = stage_starts(total_steps, config.num_stages)
-    first_stage, seconds, failures = _restore(checkpoint, slots)
-    steps = _make_steps(slots, config, total_steps)
-    for stage in range(first_stage, config.num_stages):
-        began = time.perf_counter()
-        losses, first_bad_steps = steps.run(starts[stage], starts[stage + 1])
-        seconds += (time.perf_counter() - began) / len(trainings)
-        bad_steps = first_bad_steps.tolist()
-        failures = [why or _failure(*of) for why, *of in zip(failures, trainings, bad_steps, strict=True)]
-        if all(failures):
-            break
-        for training, loss, why in zip(trainings, losses.tolist(), failures, strict=True):
-            val_accuracy = accuracy(training.model, training.val_data, config.precision)
-            if training.weigher is not None:
-                training.weigher.observe_accuracy(val_accuracy)
-            if why:
+    first = trainings[0]
+    with few_threads(first.make_model, first.train_data, config.batch_size, len(trainings)):
+        slots = make_slots(trainings, config)
+        check_side_by_side(slot.loader.steps_per_epoch for slot in slots)
+        return _Run(trainings, slots, config, checkpoint).finish()
+
+
+class _Run:
+    """Trainings under way: where they are, and what they have come to so far."""
+
+    def __init__(
+        self,
+        trainings: Sequence[Training],
+        slots: Sequence[Slot],
+        config: TrainingConfig,
+        checkpoint: CheckpointFile | None,
+    ) -> None:
+        self.trainings, self.slots, self.config, self.checkpoint = trainings, slots, config, checkpoint
+        self.task = TASKS[config.task]
+        self.first_stage, self.seconds = 0, 0.0
+        self.failures = [""] * len(slots)
+        self.best: list[Best | None] = [None] * len(slots)
+        self._restore()
+
+    def finish(self) -> Outcome:
+        """Run the stages that are left."""
+        total_steps = self.slots[0].loader.steps_per_epoch * self.config.epochs
+        starts = stage_starts(total_steps, self.config.num_stages)
+        steps = _make_steps(self.slots, self.config, total_steps)
+        device = self.slots[0].loader.samples.device
+        for stage in range(self.first_stage, self.config.num_stages):
+            began = time.perf_counter()
+            losses, bad_steps = steps.run(starts[stage], starts[stage + 1])
+            wait_for(device)
+            self.seconds += (time.perf_counter() - began) / len(self.trainings)
+            self._fail(bad_steps.tolist())
+            if all(self.failures):
+                break
+            self._look(stage, losses.tolist())
+            self._save(stage + 1)
+        of_each = zip(self.slots, self.failures, self.best, strict=True)
+        return Outcome(self.seconds, [Trained(*parts) for parts in of_each])
+
+    def _fail(self, first_bad_steps: list[int]) -> None:
+        for number, (training, step) in enumerate(zip(self.trainings, first_bad_steps, strict=True)):
+            if step >= 0 and not self.failures[number]:
+                what = f"the loss turned NaN or infinite at step {step}"
+                self.failures[number] = f"{training.name}: {what}: lower the learning rate, or look at the data."
+
+    def _look(self, stage: int, losses: list[float]) -> None:
+        """Look at the validation set, and tell."""
+        for number, (training, slot) in enumerate(zip(self.trainings, self.slots, strict=True)):
+            if self.failures[number]:
                 continue
-            training.on_stage(StageReport(stage, loss, val_accuracy, seconds))
-        if checkpoint is not None:
-            state = {"stage": stage + 1, "seconds": seconds, "failures": failures}
-            checkpoint.save(state | {"slots": [slot.state_dict() for slot in slots]})
-    return Outcome(seconds, failures)
+            val_score = self._score(slot, training.val_data)
+            best = self.best[number]
+            if training.test_data is not None and (best is None or val_score > best.val_score):
+                self.best[number] = Best(val_score, self._score(slot, training.test_data), stage)
+            training.on_stage(StageReport(stage, losses[number], val_score, self.seconds))
+
+    def _score(self, slot: Slot, samples: Samples) -> float:
+        return score(slot.method.networks[0], samples, self.task, self.config.precision)
+
+    def _save(self, next_stage: int) -> None:
+        if self.checkpoint is not None:
+            self.checkpoint.save(
+                {
+                    "stage": next_stage,
+                    "seconds": self.seconds,
+                    "failures": self.failures,
+                    "best": [None if best is None else list(best) for best in self.best],
+                    "slots": [slot.state_dict() for slot in self.slots],
+                }
+            )
+
+    def _restore(self) -> None:
+        state = self.checkpoint.load() if self.checkpoint is not None else None
+        if state is None:
+            for slot in self.slots:
+                slot.method.prepare()
+            return
+        for slot, slot_state in zip(self.slots, state["slots"], strict=True):
+            slot.load_state_dict(slot_state)
+        self.first_stage, self.seconds, self.failures = state["stage"], state["seconds"], state["failures"]
+        self.best = [None if best is None else Best(*best) for best in state["best"]]
 
 
 def check_side_by_side(epoch_steps: Iterable[int]) -> None:
@@ -99,43 +180,43 @@ def check_side_by_side(epoch_steps: Iterable[int]) -> None:
 def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Slot]:
     """Trainings on the same data with the same seed share a loader, which then makes each batch once."""
     loaders: dict[tuple[int, int, Augmentation], Loader] = {}
+
+    def loader(samples: Samples, training: Training) -> Loader:
+        key = (id(samples), training.seed, training.augmentation)
+        if key not in loaders:
+            loaders[key] = Loader(samples, config.batch_size, training.seed, training.augmentation)
+        return loaders[key]
+
     slots = []
     for training in trainings:
-        check_training_data(training.train_data, training.val_data, config.batch_size)
-        key = (id(training.train_data), training.seed, training.augmentation)
-        if key not in loaders:
-            loaders[key] = Loader(training.train_data, config.batch_size, training.seed, training.augmentation)
-        slots.append(Slot(training.model, loaders[key], training.weigher, config))
+        train_data, val_data = training.train_data, training.val_data
+        check_training_data(train_data, val_data, config.batch_size)
+        trusted = None
+        if training.method is not None and training.method.uses_trusted:
+            require(
+                len(val_data) >= config.batch_size,
+                f"{training.name} learns from trusted samples in batches of {config.batch_size}, but there are only "
+                f"{len(val_data)}: trust more samples, or take smaller batches.",
+            )
+            trusted = loader(val_data, training)
+        torch.manual_seed(training.seed)
+        model = training.make_model().to(train_data.device)
+        own = loader(train_data, training)
+        slots.append(Slot(model, own, training.method, config, trusted=trusted, make_model=training.make_model))
     return slots
 
 
 def _make_steps(slots: Sequence[Slot], config: TrainingConfig, total_steps: int) -> Steps:
-    """Captured steps on a GPU where weighers and networks allow it, else plain ones."""
-    if not slots[0].loader.samples.labels.is_cuda:
-        return PlainSteps(slots, config, total_steps)
-    if not all(slot.weigher is None or slot.weigher.capturable for slot in slots):
+    """Captured steps on a GPU where methods and networks allow it, else plain ones."""
+    if slots[0].loader.samples.device.type != "cuda" or not all(slot.method.capturable for slot in slots):
         return PlainSteps(slots, config, total_steps)
     try:
         for slot in slots:
             check_buffers(slot.model, slot.loader.batch(slot.loader.plan(0).row(0)).inputs)
         return CapturedSteps(slots, config, total_steps)
+    except torch.OutOfMemoryError:
+        raise  # plain steps would take as much
     except RuntimeError as error:
         why = first_line(error)
         warnings.warn(f"the training cannot be captured in a CUDA graph, so it runs plainly: {why}", stacklevel=3)
         return PlainSteps(slots, config, total_steps)
-
-
-def _failure(training: Training, first_bad_step: int) -> str:
-    if first_bad_step < 0:
-        return ""
-    what = f"the loss turned NaN or infinite at step {first_bad_step}"
-    return f"{training.name}: {what}: lower the learning rate, or look at the data."
-
-
-def _restore(checkpoint: CheckpointFile | None, slots: Sequence[Slot]) -> tuple[int, float, list[str]]:
-    state = checkpoint.load() if checkpoint is not None else None
-    if state is None:
-        return 0, 0.0, [""] * len(slots)
-    for slot, slot_state in zip(slots, state["slots"], strict=True):
-        slot.load_state_dict(slot_state)
-    return state["stage"], state["seconds"], state.get("failures", [""] * len(slots))

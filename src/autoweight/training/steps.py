@@ -1,78 +1,134 @@
 """Training steps of one or several networks, and the plain way to run them: one network after the other."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
-from autoweight.config import Precision, TrainingConfig
+from autoweight.config import TrainingConfig
+from autoweight.data.inputs import Inputs
 from autoweight.data.loader import Batch, Loader, mix
-from autoweight.strategy import Weigher, weighted_mean
-from autoweight.training.schedule import learning_rate_at
-
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
+from autoweight.methods.method import Method, Setup, Weighted
+from autoweight.strategy.weigher import load_tensors
+from autoweight.training.average import Average
+from autoweight.training.optimizers import make_optimizer, set_learning_rate, state_tensors
+from autoweight.training.precision import autocast, compiled
+from autoweight.training.schedules import learning_rate_at
+from autoweight.training.task import TASKS, forward
 
 
 class Slot:
-    """A network with its optimiser, its batches and its weigher."""
+    """A training under way: a method with its networks, the batches that they see, and their average."""
 
-    def __init__(self, model: nn.Module, loader: Loader, weigher: Weigher | None, config: TrainingConfig) -> None:
-        self.model, self.loader, self.weigher, self.config = model, loader, weigher, config
-        if loader.samples.labels.is_cuda:
-            model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.optimizer = torch.optim.SGD(
-            model.parameters(),
-            config.learning_rate,
-            config.momentum,
-            weight_decay=config.weight_decay,
-            fused=loader.samples.labels.is_cuda,  # the kind that takes a learning rate from the device
-        )
+    def __init__(
+        self,
+        model: nn.Module,
+        loader: Loader,
+        method: Method | None,
+        config: TrainingConfig,
+        *,
+        trusted: Loader | None = None,
+        make_model: Callable[[], nn.Module] | None = None,
+    ) -> None:
+        self.model, self.loader, self.config = model, loader, config
+        self.method = Weighted(None) if method is None else method
+        self.trusted = trusted if self.method.uses_trusted else None
+        self.on_gpu = loader.samples.device.type == "cuda"
+        self.method.begin(self._setup(make_model))
+        self.average = Average(self.method.networks[0], config.average) if config.average else None
 
-    def step(self, batch: Batch, progress: float | Tensor) -> Tensor:
-        """Equation 7: one optimiser step on a batch's weighted loss; returns the unweighted mean loss, detached."""
-        look = compiled(logits_and_losses, self.config, batch.inputs.device)
-        with autocast(self.config.precision, batch.inputs.device):
-            logits, losses = look(self.model, batch.inputs, batch.labels)
-        if self.weigher is None:
-            loss = losses.mean()
-        else:
-            weights = self._weigh(self.weigher, losses, logits, batch, progress)
-            loss = weighted_mean(losses, weights)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        self.optimizer.step()
-        return losses.detach().mean()
-
-    def _weigh(
-        self, weigher: Weigher, losses: Tensor, logits: Tensor, batch: Batch, progress: float | Tensor
-    ) -> Tensor:
-        """Weights by two dozen small operations, or a few when compiled for a captured step."""
-        weigh = type(weigher).weigh
-        if isinstance(progress, Tensor):  # a number would be compiled into the code, anew at every step
-            weigh = compiled(weigh, self.config, losses.device)
-        return weigh(weigher, losses.detach(), logits, batch.labels, progress=progress, indices=batch.indices)
+    def step(self, batch: Batch, progress: float | Tensor, trusted: Batch | None = None) -> Tensor:
+        """One step of the method; returns the unweighted mean loss, without gradient."""
+        loss = self.method.step(batch, progress, trusted)
+        if self.average is not None:
+            self.average.update()
+        return loss
 
     def set_learning_rate(self, learning_rate: float | Tensor) -> None:
         """Change the learning rate of all parameters."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
+        for optimizer in self.method.optimizers:
+            set_learning_rate(optimizer, learning_rate)
+
+    def train_mode(self) -> None:
+        """Put all networks into training."""
+        for network in self.method.networks:
+            network.train()
+
+    def evaluated(self) -> dict[str, nn.Module]:
+        """What is evaluated besides the network itself, by name."""
+        averaged = {} if self.average is None else {"averaged": self.average.network()}
+        return averaged | self.method.evaluated()
+
+    def tensors(self) -> Iterator[Tensor]:
+        """Everything that a step changes, states of optimisers that do not exist yet included."""
+        for network in self.method.networks:
+            yield from (parameter.detach() for parameter in network.parameters())
+            yield from network.buffers()
+        for optimizer in self.method.optimizers:
+            yield from state_tensors(optimizer)
+        yield from self._named().values()
 
     def state_dict(self) -> dict[str, Any]:
         """All that later steps depend on."""
-        weigher = {} if self.weigher is None else self.weigher.state_dict()
-        return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "weigher": weigher}
+        return {
+            "networks": [network.state_dict() for network in self.method.networks],
+            "optimizers": [optimizer.state_dict() for optimizer in self.method.optimizers],
+            "tensors": self._named(),
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take back what `state_dict` gave."""
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        if self.weigher is not None:
-            self.weigher.load_state_dict(state["weigher"])
+        for network, values in zip(self.method.networks, state["networks"], strict=True):
+            network.load_state_dict(values)
+        for optimizer, values in zip(self.method.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(values)
+        load_tensors(type(self.method).__name__, self._named(), state["tensors"])
+
+    def _named(self) -> dict[str, Tensor]:
+        averaged = {} if self.average is None else self.average.tensors()
+        return self.method.tensors() | averaged
+
+    def _setup(self, make_model: Callable[[], nn.Module] | None) -> Setup:
+        config, samples, task = self.config, self.loader.samples, TASKS[self.config.task]
+        device = samples.device
+
+        def own_forward(model: nn.Module, inputs: Inputs) -> Tensor:
+            with autocast(config.precision, device):
+                return compiled(forward, config, device)(model, inputs)
+
+        def look(model: nn.Module, inputs: Inputs, labels: Tensor) -> tuple[Tensor, Tensor]:
+            with autocast(config.precision, device):
+                return compiled(outputs_and_losses, config, device)(model, inputs, labels, task.losses)
+
+        return Setup(
+            model=self._placed(self.model),
+            make_model=partial(self._another, make_model),
+            make_optimizer=lambda network: make_optimizer(network.parameters(), config, self.on_gpu),
+            forward=own_forward,
+            losses=task.losses,
+            look=look,
+            mean=task.mean,
+            fast=lambda work: compiled(work, config, device),
+            num_samples=samples.labels.numel() if task.counts else len(samples),
+            num_classes=samples.num_classes,
+            device=device,
+            task=task.name,
+        )
+
+    def _placed(self, model: nn.Module) -> nn.Module:
+        if self.on_gpu:
+            model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return model
+
+    def _another(self, make_model: Callable[[], nn.Module] | None) -> nn.Module:
+        assert make_model is not None, "a method that makes another network needs make_model"
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(mix(self.loader.seed, 1))
+            return self._placed(make_model().to(self.loader.samples.device))
 
 
 class StepsOutcome(NamedTuple):
@@ -104,14 +160,14 @@ class PlainSteps(Steps):
         return StepsOutcome(*(torch.stack(column) for column in zip(*outcomes, strict=True)))
 
     def _run_slot(self, slot: Slot, start: int, stop: int) -> tuple[Tensor, Tensor]:
-        slot.model.train()
-        loss_sum = torch.zeros((), device=slot.loader.samples.labels.device)
+        slot.train_mode()
+        loss_sum = torch.zeros((), device=slot.loader.samples.device)
         good_steps = torch.zeros_like(loss_sum, dtype=torch.long)
-        for step, batch in zip(range(start, stop), slot.loader.batches(start, stop), strict=True):
+        trusted = repeat(None) if slot.trusted is None else slot.trusted.batches(start, stop)
+        for step, batch, own in zip(range(start, stop), slot.loader.batches(start, stop), trusted, strict=False):
             torch.manual_seed(mix(slot.loader.seed, step, 2))  # dropout masks and the like
-            progress = step / self.total_steps
-            slot.set_learning_rate(learning_rate_at(self.config, progress))
-            loss_sum += slot.step(batch, progress)
+            slot.set_learning_rate(learning_rate_at(self.config, step, self.total_steps))
+            loss_sum += slot.step(batch, step / self.total_steps, own)
             good_steps += is_sound(loss_sum)
         return loss_sum / (stop - start), first_bad_steps(good_steps, start, stop)
 
@@ -129,31 +185,9 @@ def first_bad_steps(good_steps: Tensor, start: int, stop: int) -> Tensor:
     return torch.where(good_steps < stop - start, start + good_steps, -1)
 
 
-def autocast(precision: Precision, device: torch.device) -> torch.autocast:
-    """bfloat16 arithmetic where it was asked for and the device is a GPU; weights are cast anew at every step."""
-    enabled = precision == "bfloat16" and device.type == "cuda"
-    return torch.autocast(device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
-
-
-def logits_and_losses(model: nn.Module, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """A forward pass: logits without gradient, to weigh by, and every sample's loss."""
-    logits = model(inputs)
-    return logits.detach(), cross_entropy(logits.float(), labels, reduction="none")
-
-
-def compiled(
-    work: Callable[Arguments, Result], config: TrainingConfig, device: torch.device
-) -> Callable[Arguments, Result]:
-    """The function compiled, where the configuration asks for it and the device is a GPU."""
-    return _compile(work) if config.compile and device.type == "cuda" else work
-
-
-@cache
-def _compile(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """One compiled version of a plain function for all, so that equal networks share the code.
-
-    Combo kernels do the many small casts of weights and gradients in a few launches: a tenth of a ResNet-18's step.
-    Tuning the kernels between convolutions saves another hundredth or two.
-    """
-    options: dict[str, str | int | bool | Callable[..., Any]] = {"combo_kernels": True, "max_autotune_pointwise": True}
-    return torch.compile(work, options=options)
+def outputs_and_losses(
+    model: nn.Module, inputs: Inputs, labels: Tensor, losses: Callable[[Tensor, Tensor], Tensor]
+) -> tuple[Tensor, Tensor]:
+    """A forward pass: outputs without gradient, to weigh by, and every sample's loss."""
+    outputs = forward(model, inputs)
+    return outputs.detach(), losses(outputs, labels)

@@ -6,8 +6,9 @@ from math import prod
 import torch
 from torch import nn
 
+from autoweight.data.inputs import each, parts
 from autoweight.errors import first_line
-from autoweight.training.check import check_buffers
+from autoweight.training.checks import check_buffers
 from autoweight.training.device import isolated
 from autoweight.workers.base import Problem, StageOutcome, Workers
 from autoweight.workers.graphed import GraphedWorkers
@@ -42,6 +43,8 @@ def make_workers(problem: Problem, num_workers: int, num_starts: int = 1) -> Wor
         return SequentialWorkers(problem, num_workers, num_starts)
     try:
         _probe(kind(problem, 2 * num_starts, num_starts))
+    except torch.OutOfMemoryError:
+        raise  # one after the other, they would find out later
     except RuntimeError as error:
         why = first_line(error)
         warnings.warn(f"this network {complaint}, so networks train one after the other: {why}", stacklevel=2)
@@ -50,17 +53,18 @@ def make_workers(problem: Problem, num_workers: int, num_starts: int = 1) -> Wor
 
 
 def _convolves_large_images(problem: Problem) -> bool:
-    height_and_width = problem.train.inputs.shape[2:]
+    sizes = [prod(part.shape[2:]) for part in parts(problem.train.inputs)]
     with isolated(problem.device):
         layers = list(problem.make_model().modules())
-    return prod(height_and_width) > _LARGEST_STACKED_IMAGE and any(isinstance(layer, nn.Conv2d) for layer in layers)
+    return max(sizes) > _LARGEST_STACKED_IMAGE and any(isinstance(layer, nn.Conv2d) for layer in layers)
 
 
 def _probe(workers: Workers) -> None:
     """One step and one look, with two different networks a start."""
     problem = workers.problem
     with isolated(problem.device):
-        check_buffers(problem.make_model().to(problem.device), problem.train.inputs[:2].to(problem.device))
+        few = each(problem.train.inputs, lambda part: part[:2].to(problem.device))
+        check_buffers(problem.make_model().to(problem.device), few)
         workers.stage_starts = [0, 1]
         workers.begin(seed=0)
-        workers.run_stage(0, torch.arange(workers.num_workers)[:, None].expand(-1, len(problem.features) + 1).float())
+        workers.run_stage(0, torch.arange(workers.num_workers)[:, None].expand(-1, problem.num_params).float())

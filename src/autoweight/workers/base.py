@@ -8,14 +8,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from autoweight.config import Augmentation, Feature, LabelFeature, TrainingConfig
+from autoweight.config import Augmentation, TrainingConfig
 from autoweight.data.dataset import Samples
 from autoweight.data.loader import Batch, Loader, mix
-from autoweight.strategy import Weigher
-from autoweight.strategy.features import batch_features, label_values
+from autoweight.strategy import Rule, Weigher
+from autoweight.strategy.features import label_values
+from autoweight.strategy.memory import Memory
+from autoweight.strategy.remembering import places_of
 from autoweight.strategy.stages import stage_starts
-from autoweight.strategy.weighting import weigh
-from autoweight.training.schedule import learning_rate_at
+from autoweight.strategy.weigher import view_of
+from autoweight.training.schedules import learning_rate_at
+from autoweight.training.task import TASKS
 
 
 @dataclass(frozen=True)
@@ -26,9 +29,7 @@ class Problem:
     train: Samples
     val: Samples
     training: TrainingConfig
-    features: tuple[Feature, ...] = ("loss", "entropy")
-    label_feature: LabelFeature = "log_frequency"
-    normalise: bool = False
+    rule: Rule = Rule()
     augmentation: Augmentation = "none"
     device: str = "cpu"
     head_start: int = 0
@@ -36,12 +37,28 @@ class Problem:
     augment_stages: bool = True
     """Augment the episode's stages too, not its head start alone."""
 
+    @property
+    def num_params(self) -> int:
+        """How many strategy parameters there are."""
+        return len(self.rule.param_names)
+
+    def memory(self) -> Memory | None:
+        """An empty memory of the training set, where the rule has one."""
+        if not self.rule.remembers:
+            return None
+        places = self.train.labels.numel() if TASKS[self.training.task].counts else len(self.train)
+        return Memory.empty(places, self.train.num_classes, self.device)
+
 
 class ParamsWeigher(Weigher):
     """Weighs by one stage's parameters, whatever they are: those of a search may blow up."""
 
-    def __init__(self, problem: Problem, label_values: Tensor, params: Tensor) -> None:
-        self.problem, self.label_values, self.params = problem, label_values, params
+    capturable = True
+
+    def __init__(
+        self, rule: Rule, label_values: Tensor, strategy_params: Tensor, memory: Memory | None = None
+    ) -> None:
+        self.rule, self.label_values, self.strategy_params, self.memory = rule, label_values, strategy_params, memory
 
     @torch.no_grad()
     def weigh(
@@ -53,9 +70,15 @@ class ParamsWeigher(Weigher):
         indices: Tensor | None = None,
     ) -> Tensor:
         """Equation 3."""
-        problem = self.problem
-        features = batch_features(losses, logits, labels, problem.features, self.label_values, problem.label_feature)
-        return weigh(features, self.params, self.problem.normalise)
+        view = view_of(losses, logits, labels, self.label_values)
+        if self.memory is None:
+            return self.rule.weigh(self.strategy_params, view).view_as(losses)
+        places = places_of(indices, losses)
+        return self.rule.weigh(self.strategy_params, view, self.memory, places).view_as(losses)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The memory's."""
+        return {} if self.memory is None else self.memory.tensors()
 
 
 class StageOutcome(NamedTuple):
@@ -63,10 +86,12 @@ class StageOutcome(NamedTuple):
 
     loss: Tensor
     """Mean unweighted training loss over the stage."""
-    accuracy: Tensor
-    """Validation accuracy of the weighted network at the stage's end."""
-    reference_accuracy: Tensor
+    score: Tensor
+    """Score on the validation set, such as accuracy, of the weighted network at the stage's end."""
+    reference_score: Tensor
     """The same of its reference."""
+    reference_loss: Tensor
+    """The reference's mean training loss."""
 
 
 class Workers(ABC):
@@ -92,7 +117,8 @@ class Workers(ABC):
         self.stage_starts = stage_starts(self.steps, training.num_stages)
         self.group_of_worker = torch.arange(num_workers) % num_starts
         self.network_steps = 0
-        values = label_values(problem.train.class_counts, problem.label_feature)
+        self.task = TASKS[training.task]
+        values = label_values(problem.train.class_counts, problem.rule.label_feature)
         self.label_values = values.to(problem.device)
         self.train = problem.train.to(problem.device)
         self.val = problem.val.to(problem.device)
@@ -107,7 +133,7 @@ class Workers(ABC):
             loader.seed = mix(seed, group)
         self.group_of_slot = torch.arange(self.num_starts)
         self._start_networks([self._fresh_model(loader.seed) for loader in self.loaders])
-        nothing = torch.zeros(self.num_starts, len(self.problem.features) + 1, device=self.problem.device)
+        nothing = torch.zeros(self.num_starts, self.problem.num_params, device=self.problem.device)
         for repeat in range(self.problem.head_start):
             for group, loader in enumerate(self.head_loaders):
                 loader.seed = mix(seed, group, repeat)
@@ -126,20 +152,19 @@ class Workers(ABC):
             together = False
             self.group_of_slot = torch.cat([self.group_of_worker, self.group_of_slot])
             self._copy_networks(self.group_of_slot)
-        params = strategy_params.new_zeros(self.num_starts, strategy_params.shape[1])
-        if not together:
-            params = torch.cat([strategy_params, params])
-        losses = self._train(stage, params.to(self.problem.device), self.loaders)
-        accuracies = self._evaluate()
+        unweighted = strategy_params.new_zeros(self.num_starts, strategy_params.shape[1])
+        of_slots = unweighted if together else torch.cat([strategy_params, unweighted])
+        losses = self._train(stage, of_slots.to(self.problem.device), self.loaders)
+        scores = self._evaluate()
         meanwhile()
-        loss, accuracy = losses.cpu(), accuracies.cpu()
-        reference = accuracy[-self.num_starts :][self.group_of_worker]
+        loss, score = losses.cpu(), scores.cpu().float()
+        reference = score[-self.num_starts :][self.group_of_worker]
         reference_loss = loss[-self.num_starts :][self.group_of_worker]
         if together:
-            return StageOutcome(reference_loss, reference, reference)
+            return StageOutcome(reference_loss, reference, reference, reference_loss)
         # Without a sound reference there is nothing to compare with.
         loss = torch.where(reference_loss.isfinite(), loss[: self.num_workers], reference_loss)
-        return StageOutcome(loss, accuracy[: self.num_workers], reference)
+        return StageOutcome(loss, score[: self.num_workers], reference, reference_loss)
 
     def _fresh_model(self, seed: int) -> nn.Module:
         with torch.random.fork_rng(devices=[]):
@@ -152,34 +177,36 @@ class Workers(ABC):
 
     @abstractmethod
     def _copy_networks(self, slots: Tensor) -> None:
-        """Make the new slots copies of the old ones at `slots`: parameters, buffers and optimiser state."""
+        """Make the new slots copies of the old ones at `slots`: networks, optimiser state and memory."""
 
     @abstractmethod
-    def _train(self, stage: int, params: Tensor, loaders: list[Loader]) -> Tensor:
-        """Run a stage's steps on batches of `loaders`, every slot weighted by its row of `params`; mean losses."""
+    def _train(self, stage: int, strategy_params: Tensor, loaders: list[Loader]) -> Tensor:
+        """Run a stage's steps on batches of `loaders`, every slot weighted by its row of `strategy_params`; mean losses."""
 
     @abstractmethod
     def _evaluate(self) -> Tensor:
-        """Validation accuracy of every slot."""
+        """Score of every slot on the validation set."""
 
 
 class SteppedWorkers(Workers):
     """Workers whose host walks through every step."""
 
-    def _train(self, stage: int, params: Tensor, loaders: list[Loader]) -> Tensor:
+    def _train(self, stage: int, strategy_params: Tensor, loaders: list[Loader]) -> Tensor:
         """Run a stage's steps; returns every slot's mean loss."""
         start, stop = self.stage_starts[stage], self.stage_starts[stage + 1]
-        losses = torch.zeros(len(params), device=self.problem.device)
+        losses = torch.zeros(len(strategy_params), device=self.problem.device)
         streams = zip(*(loader.batches(start, stop) for loader in loaders), strict=True)
         for step, batches in zip(range(start, stop), streams, strict=True):
-            learning_rate = learning_rate_at(self.problem.training, step / self.steps)
-            losses += self._train_step(batches, params, learning_rate, mix(loaders[0].seed, step, 2))
-        self.network_steps += len(params) * (stop - start)
+            learning_rate = learning_rate_at(self.problem.training, step, self.steps)
+            losses += self._train_step(batches, strategy_params, learning_rate, mix(loaders[0].seed, step, 2))
+        self.network_steps += len(strategy_params) * (stop - start)
         return losses / (stop - start)
 
     @abstractmethod
-    def _train_step(self, batches: tuple[Batch, ...], params: Tensor, learning_rate: float, seed: int) -> Tensor:
-        """One SGD step of every slot on its group's batch, weighted by its row of `params`.
+    def _train_step(
+        self, batches: tuple[Batch, ...], strategy_params: Tensor, learning_rate: float, seed: int
+    ) -> Tensor:
+        """One optimiser step of every slot on its group's batch, weighted by its row of `strategy_params`.
 
         `seed` fixes what is random inside the networks, such as dropout masks: the same for all of them. Returns the
         unweighted mean losses, `[slots]`.

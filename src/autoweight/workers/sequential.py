@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from autoweight.data.loader import Batch
-from autoweight.training.evaluate import accuracy
+from autoweight.methods.method import Weighted
+from autoweight.training.evaluate import score
 from autoweight.training.steps import Slot
 from autoweight.workers.base import ParamsWeigher, SteppedWorkers
 
@@ -18,23 +19,29 @@ class SequentialWorkers(SteppedWorkers):
         self.slots = [self._slot(model, group) for group, model in enumerate(starts)]
 
     def _copy_networks(self, slots: Tensor) -> None:
-        old, groups = self.slots, self.group_of_slot.tolist()
-        self.slots = [self._slot(copy.deepcopy(old[group].model), group) for group in groups]
-        for slot, group in zip(self.slots, groups, strict=True):
-            slot.optimizer.load_state_dict(copy.deepcopy(old[group].optimizer.state_dict()))
+        old = self.slots
+        self.slots = [self._slot(copy.deepcopy(old[group].model), group) for group in slots.tolist()]
+        for slot, group in zip(self.slots, slots.tolist(), strict=True):
+            slot.load_state_dict(copy.deepcopy(old[group].state_dict()))
 
     def _slot(self, model: nn.Module, group: int) -> Slot:
-        return Slot(model, self.loaders[group], None, self.problem.training)
+        problem = self.problem
+        nothing = torch.zeros(problem.num_params, device=problem.device)
+        weigher = ParamsWeigher(problem.rule, self.label_values, nothing, problem.memory())
+        return Slot(model, self.loaders[group], Weighted(weigher), problem.training)
 
-    def _train_step(self, batches: tuple[Batch, ...], params: Tensor, learning_rate: float, seed: int) -> Tensor:
+    def _train_step(
+        self, batches: tuple[Batch, ...], strategy_params: Tensor, learning_rate: float, seed: int
+    ) -> Tensor:
         losses = []
-        for slot, group, own_params in zip(self.slots, self.group_of_slot.tolist(), params, strict=True):
+        for slot, group, own in zip(self.slots, self.group_of_slot.tolist(), strategy_params, strict=True):
             torch.manual_seed(seed)
-            slot.model.train()
+            slot.train_mode()
             slot.set_learning_rate(learning_rate)
-            slot.weigher = ParamsWeigher(self.problem, self.label_values, own_params)
+            slot.method.weigher.strategy_params = own  # type: ignore[attr-defined]
             losses.append(slot.step(batches[group], progress=0.0))
         return torch.stack(losses)
 
     def _evaluate(self) -> Tensor:
-        return torch.tensor([accuracy(slot.model, self.val, self.problem.training.precision) for slot in self.slots])
+        precision = self.problem.training.precision
+        return torch.tensor([score(slot.model, self.val, self.task, precision) for slot in self.slots])

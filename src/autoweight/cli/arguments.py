@@ -1,0 +1,89 @@
+"""What each command takes; the texts are its help."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from autoweight.config import AgentName, DataConfig, SearchConfig, TrainingConfig
+from autoweight.config.presets import PresetName
+
+
+@dataclass(frozen=True)
+class Common:
+    """What every command that runs something takes."""
+
+    out: Path | None = None
+    """Folder to write to; by default a fresh one under runs/."""
+    resume: bool = False
+    """Go on with the interrupted run in the folder --out."""
+    config: Path | None = None
+    """Run a saved config.yaml again, in place of a recipe."""
+    seed: int = 0
+    """First seed: of data split, noise, network start and batch order."""
+    device: str = "cpu"
+    """Where to compute, such as cpu or cuda."""
+
+
+@dataclass(frozen=True)
+class Trained(Common):
+    """What the commands that train methods take."""
+
+    data_dir: Path | None = None
+    """Where the data set's files are; short for --data.folder."""
+    strategy: Path | None = None
+    """Strategy file that law uses."""
+    knob: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """A method's setting, such as focal.gamma=3; 'autoweight list' names them."""
+    network: str = "mlp"
+    """Name of the network."""
+    data: DataConfig = DataConfig()
+    training: TrainingConfig = TrainingConfig()
+
+
+@dataclass(frozen=True)
+class TrainArguments(Trained):
+    """Train one network with one method."""
+
+    method: str = "uniform"
+    """Name of the method."""
+
+
+@dataclass(frozen=True)
+class CompareArguments(Trained):
+    """Train several methods over several seeds and show them in one table."""
+
+    methods: str = "uniform"
+    """Names of the methods, separated by commas."""
+    seeds: int = 1
+    """How many seeds, from --seed on."""
+    side_by_side: int = 1
+    """Trainings that share a GPU at a time."""
+
+
+@dataclass(frozen=True)
+class SearchArguments(Common):
+    """Find a strategy and write it to strategy.safetensors."""
+
+    data_dir: Path | None = None
+    """Where the data set's files are; short for --data.folder."""
+    agent: AgentName | None = None
+    """What searches; short for --search.agent."""
+    finish: bool = False
+    """With --resume: run no more episodes, but choose among those that are done."""
+    preset: PresetName = "default"
+    """default is the recipe's own; noise is for wrong labels, rare for rare classes; paper follows the paper, authors
+    its authors' code."""
+    network: str = "mlp"
+    """Name of the network."""
+    data: DataConfig = DataConfig()
+    training: TrainingConfig = TrainingConfig()
+    search: SearchConfig = SearchConfig()
+
+
+@dataclass(frozen=True)
+class DemoArguments(Common):
+    """The whole story on embedded data: search a strategy, train with it, compare."""
+
+    seeds: int = 3
+    """How many seeds, from --seed on."""

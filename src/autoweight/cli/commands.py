@@ -1,0 +1,177 @@
+"""What the commands do: check everything, open a run folder, work with a progress bar, end with a table."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from math import isnan
+from pathlib import Path
+from shlex import join, quote
+from typing import Any
+
+from rich.console import Console
+
+from autoweight.config import RunConfig
+from autoweight.data import load_pool
+from autoweight.errors import RunError
+from autoweight.finding import Progress, SearchJob
+from autoweight.recipes import RECIPES, get_recipe
+from autoweight.report.progress import ProgressBar
+from autoweight.report.tables import comparison_table
+from autoweight.report.words import describe
+from autoweight.runs import compare as comparing
+from autoweight.runs import find as finding
+from autoweight.runs.folder import RunFolder
+from autoweight.runs.result import make_result
+from autoweight.strategy import Strategy
+from autoweight.strategy.files import RUN_FILE
+
+_COSTLY_STEPS = 50_000_000
+"""Network steps, a day or so on one fast GPU: worth a word beforehand."""
+
+
+def compare(config: RunConfig, out: Path | None, resume: bool) -> None:
+    """Train methods over seeds and show the table."""
+    job = None if _finished(out, resume) else comparing.prepare(config)
+    with _run_folder(config, out, resume) as folder:
+        if folder.result() is None:
+            assert job is not None
+            folder.finish(make_result(config, **_compare(job, folder)))
+        _show(folder)
+
+
+def search(config: RunConfig, out: Path | None, resume: bool, finish: bool = False) -> None:
+    """Find a strategy, write it, and say what it does; to `finish` is to choose among the episodes that are done."""
+    job = None if _finished(out, resume, config) else finding.prepare(config)
+    if job is not None:
+        _say_cost(job)
+    with _run_folder(config, out, resume) as folder:
+        strategy = _search(config, job, folder, finish)
+        if folder.result() is None:
+            folder.finish(make_result(config, methods={}, search=finding.search_result(strategy)), keep_checkpoints=True)
+        _show(folder, strategy)
+        if config.recipe in RECIPES:  # a file may have another name
+            print(f"use it: {_command_to_use(config, folder.path / RUN_FILE)}")
+
+
+def demo_config() -> RunConfig:
+    """What the demo runs."""
+    methods = ("uniform", "law", "constant", "focal", "self_paced", "oracle")
+    return replace(get_recipe("digits-noise"), command="demo", methods=methods, num_seeds=3)
+
+
+def demo(config: RunConfig, out: Path | None, resume: bool) -> None:
+    """Search on digits with wrong labels, train with what was found and with its rivals, and compare."""
+    job = pool = None
+    if not _finished(out, resume):
+        pool = load_pool(config.data)
+        job = finding.prepare(config, pool)
+        rivals = tuple(method for method in config.methods if method != "law")  # whose strategy is yet to be found
+        comparing.prepare(replace(config, methods=rivals or ("uniform",)), pool)
+    with _run_folder(config, out, resume) as folder:
+        strategy = _search(config, job, folder)
+        if folder.result() is None:
+            assert pool is not None
+            with_strategy = replace(config, strategy=str(folder.path / RUN_FILE))
+            compared = _compare(comparing.Comparison(with_strategy, pool), folder)
+            folder.finish(make_result(config, **compared, search=finding.search_result(strategy)))
+        _show(folder, strategy)
+
+
+def _compare(job: comparing.Comparison, folder: RunFolder) -> dict[str, Any]:
+    with ProgressBar() as bar:
+        return job.run(folder, bar.update)
+
+
+def _search(config: RunConfig, job: SearchJob | None, folder: RunFolder, finish: bool = False) -> Strategy:
+    sign = "+" if config.search.reward == "difference" else ""
+    with ProgressBar() as bar:
+
+        def show(progress: Progress) -> bool:
+            doing = f"{progress.doing} {progress.episode + 1}.{progress.stage + 1}: reference "
+            doing += f"{progress.reference_score:.1%}, greedy {progress.greedy_gain:+.1%}"
+            if not isnan(progress.best_gain):
+                doing += f", best {progress.best_gain:{sign}.1%}"
+            bar.update(progress.done, progress.total, doing)
+            return finish and progress.doing == "searching"
+
+        return finding.find_strategy(config, job, folder, show)
+
+
+def _say_cost(job: SearchJob) -> None:
+    """Say beforehand where a search is one of days."""
+    config, problem = job.config, job.problem
+    steps = len(problem.train) // problem.training.batch_size * problem.training.epochs
+    trainings = config.num_episodes * (config.num_workers + config.num_starts)
+    total = round(trainings * steps * config.episode_share)
+    if total > _COSTLY_STEPS:
+        print(f"This search trains {trainings:,} networks, {total:,} steps in all: that takes days on a fast GPU.")
+
+
+def _command_to_use(config: RunConfig, strategy: Path) -> str:
+    """The command that trains with the strategy, as this run was configured."""
+    words = ["autoweight", "train", config.recipe, "--method", "law", "--strategy", str(strategy)]
+    recipe = get_recipe(config.recipe)
+    for name in ("network", "seed", "device"):
+        words += _flag(name, getattr(config, name), getattr(recipe, name))
+    for part in ("data", "training"):
+        own, default = getattr(config, part), getattr(recipe, part)
+        for field in fields(own):
+            words += _flag(f"{part}.{field.name}", getattr(own, field.name), getattr(default, field.name))
+    return join(words)
+
+
+def _flag(name: str, value: Any, default: Any) -> list[str]:
+    """The words that set what differs from its default."""
+    name = name.replace("_", "-")
+    if value == default:
+        return []
+    if isinstance(value, bool):
+        section, dot, key = name.rpartition(".")
+        return [f"--{name}" if value else f"--{section}{dot}no-{key}"]
+    return [f"--{name}", *map(str, value if isinstance(value, tuple) else [value])]
+
+
+def _show(folder: RunFolder, strategy: Strategy | None = None) -> None:
+    console, result = Console(), folder.result()
+    assert result is not None
+    if strategy is not None:
+        for sentence in describe(strategy):
+            console.print(sentence, highlight=False)
+        gain = 100 * strategy.info["validation_gain"]
+        what = f"points {'behind' if gain < 0 else 'ahead of'} no weighting"
+        if strategy.info.get("reward") == "plain":
+            what = "% right"
+        error = strategy.info.get("validation_gain_error")
+        about = "" if error is None else f" (standard error {100 * error:.1f})"
+        print(f"On the validation set it was {abs(gain):.1f}{about} {what}, late stages counting more.")
+        if dropped := strategy.info.get("dropped_trainings"):
+            print(f"{dropped} trainings of the search blew up and were left out.")
+    if result["methods"]:
+        console.print(comparison_table(result))
+    print(f"run folder: {folder.path}")
+    if failed := result.get("failed"):
+        more = f" So did {len(failed) - 1} more: see result.json." if len(failed) > 1 else ""
+        raise RunError(f"{failed[0]}{more}")
+
+
+def _finished(out: Path | None, resume: bool, config: RunConfig | None = None) -> bool:
+    """Whether there is nothing to do but to show a result, for which neither data nor device have to be there.
+
+    A search that is to run more episodes than it has is not finished.
+    """
+    if not resume or out is None or not (out / "result.json").exists():
+        return False
+    return config is None or not RunFolder(out).is_to_go_on(config)
+
+
+@contextmanager
+def _run_folder(config: RunConfig, out: Path | None, resume: bool) -> Iterator[RunFolder]:
+    """The folder to work in; an interruption says how to go on."""
+    folder = RunFolder.open(out, config, resume)
+    try:
+        with folder.locked():
+            yield folder
+    except KeyboardInterrupt:
+        again = f"autoweight {config.command} --out {quote(str(folder.path))} --resume"
+        best = "; to keep the best so far, add --finish" if config.command == "search" else ""
+        raise KeyboardInterrupt(f"What is done is saved; go on with: {again}{best}") from None

@@ -1,0 +1,99 @@
+"""The command line: what the user typed, handed to what does the work."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from os.path import expanduser
+
+from autoweight.cli import commands, listing
+from autoweight.cli.arguments import CompareArguments, DemoArguments, SearchArguments, TrainArguments
+from autoweight.cli.typed import base_config, configured, method_settings, parse, value_of
+from autoweight.config.presets import PRESETS
+from autoweight.errors import UserError, unknown
+
+
+def run(words: list[str]) -> None:
+    """Do what the words of a command line say."""
+    if not words or words[0] in ("-h", "--help"):
+        lines = [f"  {name:8} {command.__doc__}" for name, command in COMMANDS.items()]
+        print("\n".join(["usage: autoweight COMMAND ...", "", *lines, "", "'autoweight COMMAND --help' tells more."]))
+    elif words[0] == "--version":
+        print(listing.version())
+    elif words[0] not in COMMANDS:
+        raise unknown("command", words[0], COMMANDS)
+    else:
+        COMMANDS[words[0]]([_with_home(word) for word in words[1:]])
+
+
+def _train(words: list[str]) -> None:
+    """Train one network with one method: train RECIPE --method M (--strategy FILE for law)"""
+    base, words = base_config("train", words)
+    typed = parse(TrainArguments, base, words, method=base.methods[0])
+    settings = method_settings(base, typed, (typed.method,))
+    commands.compare(
+        configured(base, typed, methods=(typed.method,), num_seeds=1, **settings), typed.out, typed.resume
+    )
+
+
+def _compare(words: list[str]) -> None:
+    """Several methods, several seeds, one table: compare RECIPE --methods A,B,C --seeds N"""
+    base, words = base_config("compare", words)
+    typed = parse(
+        CompareArguments,
+        base,
+        words,
+        methods=",".join(base.methods),
+        seeds=base.num_seeds,
+        side_by_side=base.side_by_side,
+    )
+    methods = tuple(name.strip() for name in typed.methods.split(","))
+    changes = {"methods": methods, "num_seeds": typed.seeds, "side_by_side": typed.side_by_side}
+    settings = method_settings(base, typed, methods)
+    commands.compare(configured(base, typed, **changes, **settings), typed.out, typed.resume)
+
+
+def _search(words: list[str]) -> None:
+    """Find a strategy: search RECIPE"""
+    base, words = base_config("search", words)
+    preset = value_of("--preset", words)
+    if preset is not None:
+        if preset not in PRESETS:
+            raise unknown("preset", preset, PRESETS)
+        change = PRESETS[preset]
+        base = replace(base, search=change.search(base.search), data=change.data(base.data))
+    typed = parse(SearchArguments, base, words, search=base.search)
+    config = configured(base, typed, search=typed.search, methods=("law",))
+    if typed.agent is not None:
+        config = replace(config, search=replace(config.search, agent=typed.agent))
+    commands.search(config, typed.out, typed.resume, finish=typed.finish)
+
+
+def _demo(words: list[str]) -> None:
+    """The main job on embedded data: search, train, compare"""
+    base, words = base_config("demo", words)
+    typed = parse(DemoArguments, base, words, seeds=base.num_seeds)
+    commands.demo(replace(base, seed=typed.seed, device=typed.device, num_seeds=typed.seeds), typed.out, typed.resume)
+
+
+def _list(words: list[str]) -> None:
+    """Recipes, methods with their knobs, networks and data sets, each with a line"""
+    if {"-h", "--help"} & set(words):
+        print("usage: autoweight list\n\nRecipes, methods with their knobs, networks and data sets, each with a line.")
+        return
+    if words:
+        raise UserError("list takes no arguments.")
+    print(listing.everything())
+
+
+COMMANDS: dict[str, Callable[[list[str]], None]] = {
+    "demo": _demo,
+    "search": _search,
+    "train": _train,
+    "compare": _compare,
+    "list": _list,
+}
+
+
+def _with_home(word: str) -> str:
+    """--flag=~/file with the home folder's name; shells do that only for words that begin with a tilde."""
+    flag, equals, value = word.partition("=")
+    return flag + equals + expanduser(value) if flag.startswith("--") and value.startswith("~") else word

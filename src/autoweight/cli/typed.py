@@ -1,0 +1,116 @@
+"""What the user typed, turned into a configuration."""
+
+from contextlib import redirect_stderr, suppress
+from dataclasses import replace
+from io import StringIO
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tyro
+
+from autoweight.cli.arguments import Common, DemoArguments, SearchArguments, Trained
+from autoweight.cli.commands import demo_config
+from autoweight.cli.messages import one_sentence
+from autoweight.config import Command, Knob, RunConfig
+from autoweight.config.files import load_config
+from autoweight.errors import UserError, require
+from autoweight.methods import check_knobs, knobs_of
+from autoweight.recipes import RECIPES, get_recipe
+
+Arguments = TypeVar("Arguments", bound=Common)
+
+
+def base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[str]]:
+    """The configuration to start from, of a file or a recipe, and the words without the recipe's name."""
+    file = value_of("--config", words)
+    if file is not None:
+        config = load_config(Path(file))
+        if config.command != command:
+            raise UserError(f"{file} configures '{config.command}': run autoweight {config.command} --config {file}.")
+        return config, words
+    out = value_of("--out", words)
+    if "--resume" in words and words[0].startswith("-") and out is not None:
+        saved = Path(out) / "config.yaml"
+        require(saved.exists(), f"{out} holds no run to resume.")
+        begun = load_config(saved).command
+        require(begun == command, f"{out} holds a run of '{begun}': autoweight {begun} --out {out} --resume.")
+        return base_config(command, [*words, "--config", str(saved)])
+    if command == "demo":
+        return demo_config(), words
+    if words and not words[0].startswith("-"):
+        return replace(get_recipe(words[0]), command=command), words[1:]
+    if not {"-h", "--help"} & set(words):
+        raise UserError(f"name a recipe first: autoweight {command} RECIPE; there are: {', '.join(RECIPES)}.")
+    recipe = next((word for word in words if word in RECIPES), next(iter(RECIPES)))  # whose defaults to show
+    return replace(get_recipe(recipe), command=command), [word for word in words if word != recipe]
+
+
+def value_of(flag: str, words: list[str]) -> str | None:
+    """The word behind a flag, or behind its equals sign."""
+    for word, following in zip_longest(words, words[1:]):
+        if word == flag:
+            return following
+        if word.startswith(f"{flag}="):
+            return word.partition("=")[2]
+    return None
+
+
+def parse(kind: type[Arguments], base: RunConfig, words: list[str], **own: Any) -> Arguments:
+    """Typed arguments, whose defaults, and so the help, are those of the configuration to start from."""
+    values = {"seed": base.seed, "device": base.device, **own}
+    if kind is not DemoArguments:
+        values |= {"network": base.network, "data": base.data, "training": base.training}
+    if issubclass(kind, Trained) and base.strategy is not None:
+        values["strategy"] = Path(base.strategy)
+    prog = f"autoweight {base.command}" + (" RECIPE" if base.command != "demo" else "")
+    said = StringIO()
+    try:
+        with redirect_stderr(said):
+            return tyro.cli(kind, args=words, default=kind(**values), prog=prog)
+    except SystemExit as stop:
+        if stop.code:
+            raise UserError(one_sentence(said.getvalue())) from None
+        raise
+
+
+def configured(base: RunConfig, typed: Trained | SearchArguments, **changes: Any) -> RunConfig:
+    shared = {name: getattr(typed, name) for name in ("seed", "device", "network", "data", "training")}
+    folder = typed.data_dir or typed.data.folder
+    if folder:
+        absolute = Path(folder).expanduser().absolute()  # so that it resumes from anywhere
+        shared["data"] = replace(typed.data, folder=str(absolute))
+    return replace(base, **shared, **changes)
+
+
+def method_settings(base: RunConfig, typed: Trained, methods: tuple[str, ...]) -> dict[str, Any]:
+    """The strategy file and the methods' knobs, those typed over those of the configuration to start from."""
+    knobs = {method: dict(values) for method, values in base.knobs.items()}
+    for setting in typed.knob:
+        method, name, value = _split_knob(setting)
+        require((method, name) != ("law", "strategy"), f"--knob {setting}: use --strategy {value}.")
+        knobs.setdefault(method, {})[name] = value
+        check_knobs(method, {name: value})
+        require(method in methods, f"--knob {setting} sets a method that is not trained: {', '.join(methods)}.")
+    strategy = None if typed.strategy is None else str(typed.strategy.absolute())
+    if strategy is not None and strategy == base.strategy and "law" not in methods:
+        strategy = None  # of the configuration to start from, and of no use here
+    if strategy is not None:
+        require(
+            "law" in methods, f"--strategy is for law, but only {', '.join(methods)} is to be trained: name law too."
+        )
+    return {"knobs": knobs, "strategy": strategy}
+
+
+def _split_knob(setting: str) -> tuple[str, str, Knob]:
+    key, equals, value = setting.partition("=")
+    method, dot, name = key.partition(".")
+    if not (equals and dot):
+        raise UserError(f"--knob takes METHOD.NAME=VALUE, such as focal.gamma=3, but got '{setting}'.")
+    knobs_of(method)  # the method is known
+    if value.lower() in ("true", "false"):
+        return method, name, value.lower() == "true"
+    for kind in (int, float):
+        with suppress(ValueError):
+            return method, name, kind(value)
+    return method, name, value

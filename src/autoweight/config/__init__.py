@@ -1,0 +1,43 @@
+"""Typed settings by what they set. `files.py` reads and writes them as YAML; `presets.py` names some of a search."""
+
+from autoweight.config.data import Augmentation, DataConfig, Imbalance, Noise
+from autoweight.config.run import Command, Knob, RunConfig
+from autoweight.config.search import (
+    ActorCriticConfig,
+    AgentName,
+    CmaesConfig,
+    Exploration,
+    Feature,
+    LabelFeature,
+    Reward,
+    SearchConfig,
+    Target,
+    Update,
+)
+from autoweight.config.training import OptimizerName, Precision, Schedule, ScheduleFunction, TaskName, TrainingConfig
+
+__all__ = [
+    "ActorCriticConfig",
+    "AgentName",
+    "Augmentation",
+    "CmaesConfig",
+    "Command",
+    "DataConfig",
+    "Exploration",
+    "Feature",
+    "Imbalance",
+    "Knob",
+    "LabelFeature",
+    "Noise",
+    "OptimizerName",
+    "Precision",
+    "Reward",
+    "RunConfig",
+    "Schedule",
+    "ScheduleFunction",
+    "SearchConfig",
+    "Target",
+    "TaskName",
+    "TrainingConfig",
+    "Update",
+]

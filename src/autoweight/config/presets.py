@@ -1,0 +1,107 @@
+"""Named settings of a search; docs/deviations.md says what the paper leaves open and how it is filled."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import exp
+from typing import Literal, NamedTuple
+
+from autoweight.config.data import DataConfig
+from autoweight.config.search import ActorCriticConfig, SearchConfig
+
+PresetName = Literal["default", "noise", "rare", "paper", "authors"]
+
+_PAPER_AGENT = ActorCriticConfig(
+    hidden=(256, 512, 256),
+    embedding_size=16,
+    bounded=False,
+    num_critics=1,
+    target="bootstrap",
+    discount=0.99,
+    actor_learning_rate=1e-5,
+    critic_learning_rate=1e-4,
+    gradient_clip=0.0,
+    lag=1.0,
+    exploration="ornstein_uhlenbeck",
+    update="full",
+    update_epochs=8,
+    update_batch_size=32,
+)
+
+
+def noise(search: SearchConfig) -> SearchConfig:
+    """For wrong labels: CMA-ES begins where small losses count and large ones do not, instead of at no weighting.
+
+    It so needs far fewer trainings, since the first episodes do not have to find that out.
+    """
+    cmaes = replace(search.cmaes, start={"loss": -5.0, "bias": -2.0}, sigma=0.3)
+    return replace(search, normalise=False, cmaes=cmaes)
+
+
+def rare(search: SearchConfig) -> SearchConfig:
+    """For rare classes: weights of a mean of 1 that can differ by orders of magnitude, and heed the label.
+
+    Around a bias of 0 weights soon saturate; far below 0 they are nearly exponential in theta . f, and small steps of
+    CMA-ES change much. (Only that agent has a place to begin and steps.)
+    """
+    cmaes = replace(search.cmaes, start={"bias": -4.0}, sigma=0.1)
+    return replace(search, features=("loss", "entropy", "label"), normalise=True, cmaes=cmaes)
+
+
+def paper(search: SearchConfig) -> SearchConfig:
+    """The paper to the letter: its features, its agent, the full network and schedule, and the actor as it ends."""
+    return replace(
+        search,
+        agent="actor-critic",
+        features=("loss", "entropy", "density", "label"),
+        label_feature="raw",
+        proxy_network="",
+        proxy_epochs=0,
+        head_start=0,
+        augment_stages=True,
+        normalise=False,
+        num_episodes=1000,
+        num_workers=8,
+        num_starts=8,
+        episode_share=1.0,
+        choice_rounds=0,
+        stagewise=True,
+        reward="difference",
+        reward_growth=5.0,
+        reward_gain=20 * exp(-5),
+        actor_critic=_PAPER_AGENT,
+    )
+
+
+def paper_data(data: DataConfig) -> DataConfig:
+    """The paper's 20,000 images to train on and 5,000 to validate on, where they are CIFAR's."""
+    return replace(data, train_size=20_000, val_size=5_000) if data.dataset.startswith("cifar") else data
+
+
+def authors(search: SearchConfig) -> SearchConfig:
+    """As the authors' code: one worker, lagged copies, a buffer of 500, a penalty on theta, normalised weights."""
+    agent = replace(
+        _PAPER_AGENT,
+        critic_learning_rate=1e-3,
+        weight_decay=1e-5,
+        gradient_clip=5.0,
+        lag=0.001,
+        buffer_size=500,
+        action_penalty=0.001,
+    )
+    return replace(paper(search), normalise=True, num_workers=1, num_starts=1, actor_critic=agent)
+
+
+class Preset(NamedTuple):
+    """What a named setting changes of a run."""
+
+    search: Callable[[SearchConfig], SearchConfig]
+    data: Callable[[DataConfig], DataConfig] = lambda data: data
+
+
+PRESETS: dict[str, Preset] = {
+    "default": Preset(lambda search: search),
+    "noise": Preset(noise),
+    "rare": Preset(rare),
+    "paper": Preset(paper, paper_data),
+    "authors": Preset(authors, paper_data),
+}

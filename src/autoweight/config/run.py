@@ -1,0 +1,59 @@
+"""A whole run: what a recipe holds and what a command does."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from autoweight.config.data import DataConfig
+from autoweight.config.search import SearchConfig
+from autoweight.config.strict import Strict
+from autoweight.config.training import TrainingConfig
+from autoweight.errors import require
+
+Command = Literal["train", "compare", "search", "demo"]
+Knob = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class RunConfig(Strict):
+    """A whole run: what a recipe holds, what a run's config.yaml says, and what --config FILE runs again."""
+
+    recipe: str
+    """Name of the recipe that it started from."""
+    command: Command = "compare"
+    """The command that runs it."""
+    data: DataConfig = DataConfig()
+    network: str = "mlp"
+    """Name of the network."""
+    training: TrainingConfig = TrainingConfig()
+    search: SearchConfig = SearchConfig()
+    methods: tuple[str, ...] = ("uniform",)
+    """Methods to train, in the table's order."""
+    knobs: dict[str, dict[str, Knob]] = field(default_factory=dict)
+    """Settings of methods, such as {focal: {gamma: 2.0}}."""
+    strategy: str | None = None
+    """Strategy file that law uses."""
+    seed: int = 0
+    """First seed: of data split, noise, network start and batch order."""
+    num_seeds: int = 1
+    """How many seeds, from the first on."""
+    device: str = "cpu"
+    """Where to compute, such as cpu or cuda."""
+    side_by_side: int = 1
+    """Trainings that share a GPU at a time."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_at_least(1, "side_by_side", "num_seeds")
+        require(bool(re.fullmatch(r"[\w-]*", self.recipe)), f"'{self.recipe}' is no name of a recipe.")
+        require(len(self.methods) > 0, "name at least one method.")
+        require(len(set(self.methods)) == len(self.methods), "a method is named twice.")
+        last = self.seed + self.num_seeds - 1
+        require(
+            self.seed >= 0 and last < 2**31, f"seeds go from 0 to 2147483647, but these from {self.seed} to {last}."
+        )
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of the run."""
+        return list(range(self.seed, self.seed + self.num_seeds))

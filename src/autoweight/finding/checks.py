@@ -1,0 +1,78 @@
+"""Whether a search can find anything, said before it begins."""
+
+import warnings
+
+import torch
+from torch import Tensor
+
+from autoweight.config import SearchConfig, TrainingConfig
+from autoweight.data.dataset import Samples
+from autoweight.data.inputs import parts
+from autoweight.errors import require, unknown
+from autoweight.strategy import Rule
+from autoweight.strategy.rule import BOUNDS
+from autoweight.training.task import TASKS
+
+_FEW = 50
+"""Validation samples; with as many, an accuracy is known to about seven points."""
+
+
+def check_search(config: SearchConfig, training: TrainingConfig) -> None:
+    """Raise `UserError` where search and training do not fit together."""
+    rule, task = Rule.of(config), TASKS[training.task]
+    for name in rule.features:
+        require(
+            name in task.features,
+            f"{training.task} has no feature '{name}': choose among {', '.join(task.features)} (search.features).",
+        )
+    start = config.cmaes.start
+    for name, value in start.items():
+        if name not in BOUNDS:
+            raise unknown("parameter in search.cmaes.start", name, rule.param_names)
+        require(
+            name in rule.param_names,
+            f"search.cmaes.start names {name}, which is not among search.features: add it there, or leave it out here.",
+        )
+        box = BOUNDS[name]
+        require(abs(value) <= box, f"search.cmaes.start: {name} goes from -{box} to {box}, but is {value}.")
+    others = any(value for name, value in start.items() if name != "bias")
+    require(
+        config.normalise or others or start.get("bias", 0) == 0,
+        "search.cmaes.start with a bias alone is for normalised weights, since others would only slow the learning: "
+        "leave it out, or set search.normalise, or begin with a feature too.",
+    )
+    require(
+        config.warmup_stages < training.num_stages,
+        f"a warm-up of {config.warmup_stages} stages leaves nothing of the training's {training.num_stages} to weigh.",
+    )
+
+
+def warn_of_validation(train: Samples, val: Samples) -> None:
+    """Say where a validation set is too small to choose by, or not apart from the training set."""
+    if len(val) < _FEW:
+        warnings.warn(
+            f"{len(val)} validation samples tell little: strategies are chosen by luck. Trust some hundreds.",
+            stacklevel=4,
+        )
+    shared = _shared(train, val)
+    if shared > 0.01 * len(val):  # large sets of images have some twins
+        warnings.warn(
+            f"{shared} of {len(val)} validation samples are in the training set too: networks memorise them, and the "
+            "search rewards that. Keep the two apart.",
+            stacklevel=4,
+        )
+
+
+def _shared(train: Samples, val: Samples) -> int:
+    """How many validation inputs are training inputs, to the last bit."""
+    known = set(_rows(train))
+    return sum(row in known for row in _rows(val))
+
+
+def _rows(samples: Samples) -> list[int]:
+    rows = [_bytes(part) for part in parts(samples.inputs)]
+    return [hash(row.tobytes()) for row in torch.cat(rows, dim=1).cpu().numpy()]
+
+
+def _bytes(part: Tensor) -> Tensor:
+    return part.reshape(len(part), -1).contiguous().view(torch.uint8)

@@ -1,0 +1,236 @@
+"""Algorithm 2: learning to auto-weight, over all workers at once."""
+
+import time
+from collections.abc import Callable
+from functools import cached_property, partial
+from math import sqrt
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from autoweight.config import SearchConfig
+from autoweight.data.loader import mix
+from autoweight.errors import RunError, require
+from autoweight.finding.agents import Agent, Replay, Transition
+from autoweight.finding.archive import Archive
+from autoweight.finding.fingerprint import fingerprint
+from autoweight.finding.reward import reward, reward_scale
+from autoweight.finding.state import StateTracker
+from autoweight.storage.checkpoint import CheckpointFile
+from autoweight.workers import StageOutcome, Workers
+
+
+class Episode(NamedTuple):
+    """What one episode of every worker came to."""
+
+    tables: Tensor
+    """The strategy parameters that each worker used, `[workers, stages, P]`."""
+    returns: Tensor
+    """Mean of the stages' rewards before their growth, weighted by it, `[workers]`; NaN where a training blew up."""
+
+
+class Progress(NamedTuple):
+    """How far a search is, at a stage's end."""
+
+    doing: str
+    """searching or choosing."""
+    done: int
+    """Stages run, over all episodes."""
+    total: int
+    episode: int
+    stage: int
+    reference_score: float
+    """The reference's score on the validation set, such as accuracy."""
+    greedy_gain: float
+    """The score of the agent's best guess less its reference's, now."""
+    loss_gap: float
+    """Its mean training loss over the stage less its reference's."""
+    best_gain: float
+    """The best return of a guess so far; NaN before the first."""
+
+
+class Found(NamedTuple):
+    """The outcome of a search."""
+
+    table: Tensor
+    """The chosen strategy parameters, `[stages, P]`."""
+    gain: float
+    """Its mean return on the validation set."""
+    gain_error: float
+    """The gain's standard error."""
+    network_steps: int
+    seconds: float
+    episodes: int
+    dropped: int
+    """Trainings that blew up."""
+
+
+class _StopSearchError(Exception):
+    """Whoever listens has seen enough."""
+
+
+class SearchLoop:
+    """A search under way: workers, an agent, what was tried, and what it cost."""
+
+    def __init__(
+        self,
+        workers: Workers,
+        agent: Agent,
+        config: SearchConfig,
+        seed: int = 0,
+        checkpoint: CheckpointFile | None = None,
+        listen: Callable[[Progress], Any] = lambda progress: None,
+    ) -> None:
+        self.workers, self.agent, self.config, self.seed = workers, agent, config, seed
+        self.checkpoint, self.listen = checkpoint, listen
+        self.archive = Archive()
+        self.choices: list[Tensor] = []
+        self.seconds = 0.0
+        self.episode_stages = config.episode_stages(workers.problem.training.num_stages)
+        self.choice_rounds = max(config.choice_rounds, 1)
+
+    def run(self) -> Found:
+        """Run episodes in which the agent learns; then train the best candidates again from fresh starts and choose.
+
+        Where `listen` answers True, the running episode is dropped, and the choice made among those that are done.
+        """
+        self._restore()
+        try:
+            for episode in range(self.archive.num_episodes, self.config.num_episodes):
+                self.archive.add(*self._timed_episode(self.agent, episode))
+                self._save()
+        except _StopSearchError:
+            if not self.archive.num_episodes:
+                raise RunError("stopped before the first episode was done: nothing is known yet.") from None
+        return self._choose() if self.config.choice_rounds else self._take_guess()
+
+    def run_episode(self, agent: Agent, episode: int, explore: bool = True) -> Episode:
+        """Algorithm 2, one episode: weigh a stage, compare with the references, learn.
+
+        Where workers run beside the host, the agent learns while the next stage trains, and nobody waits for it.
+        """
+        config, workers = self.config, self.workers
+        num_stages = workers.problem.training.num_stages
+        workers.begin(mix(self.seed, episode))
+        agent.begin_episode(episode / config.num_episodes, explore)
+        tracker = StateTracker((workers.num_workers,))
+        strategy_params = torch.zeros(workers.num_workers, workers.problem.num_params)
+        tables, rewards = [], []
+        learn: Callable[[], None] = _nothing
+        for stage in range(self.episode_stages):
+            state = tracker.state(stage)
+            if stage == config.warmup_stages or (stage > config.warmup_stages and config.stagewise):
+                strategy_params = agent.act(stage, state)
+            outcome = workers.run_stage(stage, strategy_params, meanwhile=learn)
+            tracker.end_stage(outcome.loss, outcome.score)
+            rewards.append(_unless_blown_up(reward(config, outcome, (stage + 1) / num_stages), tracker))
+            tables.append(strategy_params)
+            if stage >= config.warmup_stages:
+                next_state = tracker.state(min(stage + 1, num_stages - 1))
+                done = stage == self.episode_stages - 1
+                learn = partial(agent.learn, Transition(state, strategy_params, rewards[-1], next_state, done))
+                if not workers.run_beside_the_host:
+                    learn()
+                    learn = _nothing
+            self._tell(episode, stage, outcome)
+        learn()
+        tables += [strategy_params] * (num_stages - len(tables))  # stages that no episode runs keep the last parameters
+        scales = [reward_scale(config, (stage + 1) / num_stages) for stage in range(self.episode_stages)]
+        returns = torch.stack(rewards).sum(dim=0) / sum(scales)
+        agent.end_episode(returns)
+        return Episode(torch.stack(tables, dim=1), returns)
+
+    def _timed_episode(self, agent: Agent, episode: int, explore: bool = True) -> Episode:
+        began = time.perf_counter()
+        result = self.run_episode(agent, episode, explore)
+        self.seconds += time.perf_counter() - began
+        return result
+
+    def _choose(self) -> Found:
+        """Train the best candidates again, each time from a fresh start, and take the best mean."""
+        candidates = self.archive.candidates(self.config.num_workers)
+        try:
+            for choice in range(len(self.choices), self.choice_rounds):
+                episode = self.config.num_episodes + choice
+                self.choices.append(self._timed_episode(Replay(candidates), episode).returns)
+                self._save()
+        except _StopSearchError:
+            if not self.choices:
+                return self._found(self.archive.tables[-1][0], self.archive.returns[-1][:1])
+        returns = torch.stack(self.choices)
+        mean = returns.mean(dim=0).nan_to_num(nan=float("-inf"))
+        best = int(mean.argmax())
+        return self._found(candidates[best], returns[:, best])
+
+    def _take_guess(self) -> Found:
+        """The agent's guess without exploration, as the paper has it: one more episode, of which it learns nothing."""
+        tables, returns = self._timed_episode(self.agent, self.config.num_episodes, explore=False)
+        sound = returns[returns.isfinite()]
+        return self._found(tables[0], sound[: self.workers.num_starts] if len(sound) else returns)
+
+    def _found(self, table: Tensor, returns: Tensor) -> Found:
+        gain = float(returns.mean())
+        if gain != gain:
+            raise RunError("every training of the search blew up: lower the learning rate, or look at the data.")
+        if len(returns) > 1:
+            error = float(returns.std() / sqrt(len(returns)))
+        else:  # of two shares of right answers, about one half each at worst
+            error = sqrt(0.5 / len(self.workers.val))
+        archive, workers = self.archive, self.workers
+        episodes = (archive.num_episodes + self.choice_rounds) * workers.num_workers
+        return Found(table, gain, error, workers.network_steps, self.seconds, episodes, archive.num_dropped)
+
+    def _tell(self, episode: int, stage: int, outcome: StageOutcome) -> None:
+        config = self.config
+        progress = Progress(
+            doing="searching" if episode < config.num_episodes else "choosing",
+            done=episode * self.episode_stages + stage + 1,
+            total=(config.num_episodes + self.choice_rounds) * self.episode_stages,
+            episode=episode,
+            stage=stage,
+            reference_score=float(outcome.reference_score[0]),
+            greedy_gain=float(outcome.score[0] - outcome.reference_score[0]),
+            loss_gap=float(outcome.loss[0] - outcome.reference_loss[0]),
+            best_gain=self.archive.best_guess,
+        )
+        if self.listen(progress) is True:
+            raise _StopSearchError
+
+    def _save(self) -> None:
+        if self.checkpoint is not None:
+            self.checkpoint.save(
+                {
+                    "of": self._of,
+                    "agent": self.agent.state_dict(),
+                    "archive": self.archive.state_dict(),
+                    "choices": self.choices,
+                    "seconds": self.seconds,
+                    "network_steps": self.workers.network_steps,
+                }
+            )
+
+    @cached_property
+    def _of(self) -> str:
+        return fingerprint(self.workers.problem, self.config, self.seed)
+
+    def _restore(self) -> None:
+        state = self.checkpoint.load() if self.checkpoint is not None else None
+        if state is None:
+            self._save()  # so that there is something to go on from at any moment
+            return
+        require(state.get("of") == self._of, "the checkpoint is of another search: use another file.")
+        self.agent.load_state_dict(state["agent"])
+        self.archive.load_state_dict(state["archive"])
+        longer = self.archive.num_episodes < self.config.num_episodes
+        self.choices = [] if longer else list(state["choices"])  # among fewer candidates
+        self.seconds, self.workers.network_steps = state["seconds"], state["network_steps"]
+
+
+def _nothing() -> None:
+    """What there is left to learn where all was learned at once, and before the first weighted stage."""
+
+
+def _unless_blown_up(rewards: Tensor, tracker: StateTracker) -> Tensor:
+    """NaN for workers whose loss has not stayed finite: their episode is dropped."""
+    return torch.where(tracker.smoothed_loss.isfinite(), rewards, torch.full_like(rewards, float("nan")))

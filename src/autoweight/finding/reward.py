@@ -1,0 +1,25 @@
+"""The duplicate networks' reward (DNR)."""
+
+from collections.abc import Callable
+from math import exp
+
+from torch import Tensor
+
+from autoweight.config import Reward, SearchConfig
+from autoweight.workers.base import StageOutcome
+
+
+def reward_scale(config: SearchConfig, progress: float) -> float:
+    """Equation 9: `r_w = exp(k * ce / ne) * s`, with `progress` for the share of epochs done."""
+    return exp(config.reward_growth * progress) * config.reward_gain
+
+
+def reward(config: SearchConfig, outcome: StageOutcome, progress: float) -> Tensor:
+    """Equation 8: `r_w * (acc_weighted - acc_reference)`, `[workers]`."""
+    return reward_scale(config, progress) * _MEASURES[config.reward](outcome)
+
+
+_MEASURES: dict[Reward, Callable[[StageOutcome], Tensor]] = {
+    "difference": lambda outcome: outcome.score - outcome.reference_score,
+    "plain": lambda outcome: outcome.score,
+}

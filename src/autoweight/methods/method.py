@@ -1,0 +1,128 @@
+"""Method: a whole training step, which owns its networks; most of them only weigh (`Weighted`)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from autoweight.config import TaskName
+from autoweight.data.inputs import Inputs
+from autoweight.data.loader import Batch
+from autoweight.errors import UserError
+from autoweight.strategy.weigher import Weigher
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a training gives a method before it begins."""
+
+    model: nn.Module
+    """The network to train, and to evaluate."""
+    make_model: Callable[[], nn.Module]
+    """Makes another network of its kind, on its device, with a start of its own that the training's seed fixes."""
+    make_optimizer: Callable[[nn.Module], torch.optim.Optimizer]
+    """Makes the training's kind of optimiser; the loop sets its learning rate at every step."""
+    forward: Callable[[nn.Module, Inputs], Tensor]
+    """A network's outputs, in the training's precision, with their gradient."""
+    losses: Callable[[Tensor, Tensor], Tensor]
+    """Every sample's loss, from outputs and labels."""
+    look: Callable[[nn.Module, Inputs, Tensor], tuple[Tensor, Tensor]]
+    """Both at once, the fastest way: outputs without gradient, and losses."""
+    mean: Callable[[Tensor, Tensor | None, Tensor], Tensor]
+    """The mean of losses, with these weights or with none, over the samples whose labels count."""
+    fast: Callable[[Callable[..., Any]], Callable[..., Any]]
+    """A function of tensors alone, compiled where the training compiles."""
+    num_samples: int
+    num_classes: int
+    device: torch.device
+    task: TaskName = "classification"
+
+
+class Method(ABC):
+    """Trains by steps of its own; `begin` is called once before all others."""
+
+    capturable = False
+    """Whether `step` can be captured in a CUDA graph: its host code decides nothing by the data or the progress, and
+    all that it changes are its networks, its optimisers' states and the tensors that it names."""
+    uses_trusted = False
+    """Whether every step comes with a batch of trusted samples."""
+    tasks: tuple[TaskName, ...] = ("classification",)
+    """What it can train; empty where that does not matter."""
+
+    setup: Setup
+    networks: list[nn.Module]
+    """What it trains; the first is evaluated."""
+    optimizers: list[torch.optim.Optimizer]
+
+    def begin(self, setup: Setup) -> None:
+        """Make networks and optimisers; by default the training's one network."""
+        if self.tasks and setup.task not in self.tasks:
+            raise UserError(f"{type(self).__name__} is for {' and '.join(self.tasks)}, not for {setup.task}.")
+        self.setup = setup
+        self.networks = [setup.model]
+        self.optimizers = [setup.make_optimizer(setup.model)]
+
+    def prepare(self) -> None:  # noqa: B027 - few have to
+        """What has to be done before the first step; a training that goes on from a checkpoint does not do it again."""
+
+    @abstractmethod
+    def step(self, batch: Batch, progress: float | Tensor, trusted: Batch | None = None) -> Tensor:
+        """One step of every network on a batch; returns the unweighted mean loss of the first, without gradient."""
+
+    def evaluated(self) -> dict[str, nn.Module]:
+        """What is evaluated besides the first network, by name."""
+        return {}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What `step` changes besides networks and optimisers, by name."""
+        return {}
+
+    def descend(self, loss: Tensor, number: int = 0) -> None:
+        """One step of an optimiser, by default the first's."""
+        optimizer = self.optimizers[number]
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+
+
+class Weighted(Method):
+    """The default: one network, whose samples a weigher weighs, or nobody does."""
+
+    tasks = ()
+
+    def __init__(self, weigher: Weigher | None) -> None:
+        self.weigher = weigher
+
+    @property
+    def capturable(self) -> bool:  # type: ignore[override]
+        """As its weigher is."""
+        return self.weigher is None or self.weigher.capturable
+
+    def begin(self, setup: Setup) -> None:
+        """Let the weigher make room for the training set."""
+        super().begin(setup)
+        if self.weigher is not None:
+            self.weigher.reserve(setup.num_samples, setup.num_classes, setup.device)
+
+    def step(self, batch: Batch, progress: float | Tensor, trusted: Batch | None = None) -> Tensor:
+        """Equation 7: one optimiser step on a batch's weighted loss."""
+        outputs, losses = self.setup.look(self.networks[0], batch.inputs, batch.labels)
+        weights = None if self.weigher is None else self._weigh(self.weigher, losses.detach(), outputs, batch, progress)
+        self.descend(self.setup.mean(losses, weights, batch.labels))
+        return self.setup.mean(losses.detach(), None, batch.labels)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Those of the weigher."""
+        return {} if self.weigher is None else self.weigher.tensors()
+
+    def _weigh(
+        self, weigher: Weigher, losses: Tensor, outputs: Tensor, batch: Batch, progress: float | Tensor
+    ) -> Tensor:
+        """Weights by two dozen small operations, or a few when compiled for a captured step."""
+        weigh = type(weigher).weigh
+        if isinstance(progress, Tensor):  # a number would be compiled into the code, anew at every step
+            weigh = self.setup.fast(weigh)
+        return weigh(weigher, losses, outputs, batch.labels, progress=progress, indices=batch.indices)

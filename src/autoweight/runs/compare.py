@@ -1,0 +1,223 @@
+"""Train methods over seeds and compare them: what `train` and `compare` do, one method and seed after the other."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from torch import nn
+
+from autoweight.config import Knob, RunConfig
+from autoweight.data import Pool, Splits, check_training_data, load_pool
+from autoweight.errors import RunError, require
+from autoweight.methods import EARLY_STOP, TrainingFacts, check_knobs, make_method
+from autoweight.methods.method import Method, Weighted
+from autoweight.models import make_network
+from autoweight.runs.folder import RunFolder
+from autoweight.runs.result import score_key
+from autoweight.strategy import Strategy
+from autoweight.strategy.files import RUN_FILE
+from autoweight.strategy.regime import Regime
+from autoweight.training.checks import check_training
+from autoweight.training.device import check_device, isolated
+from autoweight.training.evaluate import score
+from autoweight.training.loop import StageReport, Trained, Training, check_side_by_side, train
+from autoweight.training.task import TASKS
+
+
+class Job(NamedTuple):
+    """One training of a comparison."""
+
+    method: str
+    seed: int
+
+
+Listener = Callable[[int, int, str], Any]  # stages done over all trainings, stages in all, what is being done
+
+
+class Comparison:
+    """A comparison whose data are read and whose parts were checked; it can begin."""
+
+    def __init__(self, config: RunConfig, pool: Pool) -> None:
+        self.config, self.pool = config, pool
+        self.score = score_key(config)
+
+    def splits(self, seed: int) -> Splits:
+        """The data of a seed."""
+        return self.pool.splits(self.config.data, seed, final=True)
+
+    def make_model(self) -> nn.Module:
+        """A fresh network."""
+        return make_network(self.config.network, self.pool.samples.input_shape, self.pool.samples.num_classes)
+
+    def method(self, name: str, splits: Splits) -> Method:
+        """A method, set up for the training set."""
+        knobs = _law_knobs(self.config) if name == "law" else self.config.knobs.get(name, {})
+        return make_method(name, TrainingFacts(splits.train.class_counts, splits.train.clean), knobs)
+
+    def check(self) -> None:
+        """Raise `UserError` for anything that could not run, before a folder is made."""
+        config, epoch_steps = self.config, {}
+        for seed in config.seeds:  # all of them, lest a comparison die halfway
+            splits = self.splits(seed)
+            check_training_data(splits.train, splits.val, config.training.batch_size)
+            epoch_steps[seed] = len(splits.train) // config.training.batch_size
+        for group in self.groups():
+            check_side_by_side(epoch_steps[job.seed] for job in group)
+        check_training(self.make_model, splits.train, config.training, config.device)
+        for method, knobs in config.knobs.items():
+            check_knobs(method, knobs)
+        for name in self.trained_methods():
+            _warn_where_far(self.method(name, splits), config, epoch_steps[seed])
+
+    def trained_methods(self) -> list[str]:
+        """The methods that are trained: what stops early is read off uniform's training."""
+        names = ["uniform" if name == EARLY_STOP else name for name in self.config.methods]
+        return list(dict.fromkeys(names))
+
+    def shown_methods(self) -> list[str]:
+        """The methods of the table: uniform never comes without what it reaches by stopping early."""
+        names = []
+        for name in self.config.methods:
+            names += ["uniform", EARLY_STOP] if name == "uniform" else [name]
+        return list(dict.fromkeys(names))
+
+    def groups(self) -> list[list[Job]]:
+        """The trainings, those that go side by side together."""
+        size = self.config.side_by_side
+        jobs = [Job(method, seed) for seed in self.config.seeds for method in self.trained_methods()]
+        return [jobs[first : first + size] for first in range(0, len(jobs), size)]
+
+    def run(self, folder: RunFolder, listen: Listener) -> dict[str, Any]:
+        """Train every method on every seed, going on from what the folder holds; a result's `methods` and `failed`.
+
+        A method that fails on one seed is left out, with a sentence that says why.
+        """
+        if "law" in self.config.methods:
+            _check_same_strategy(self.config, folder)
+        groups = self.groups()
+        stages = self.config.training.num_stages
+        total = sum(map(len, groups)) * stages
+        for number, group in enumerate(groups):
+            if all(_ended(folder, job) for job in group):
+                continue
+
+            def report(job: Job, stage: StageReport, number: int = number, group: list[Job] = group) -> None:
+                folder.log({"event": "stage", **job._asdict(), **vars(stage)})
+                done = number * self.config.side_by_side * stages + (stage.stage + 1) * len(group)
+                listen(done, total, f"training {', '.join(f'{job.method} {job.seed}' for job in group)}")
+
+            for job, outcome in zip(group, self._train(group, folder, report), strict=True):
+                folder.log({"event": "failed" if "why" in outcome else "trained", **job._asdict(), **outcome})
+            folder.checkpoint(_checkpoint_name(group)).remove()
+        return self._collect(folder)
+
+    def _train(
+        self, jobs: Sequence[Job], folder: RunFolder, report: Callable[[Job, StageReport], None]
+    ) -> list[dict[str, Any]]:
+        """Train the jobs side by side and test each; those that failed say why instead."""
+        config = self.config
+        parts = {
+            seed: Splits(*(part.to(config.device) for part in self.splits(seed)))
+            for seed in dict.fromkeys(job.seed for job in jobs)
+        }
+        with isolated(config.device):
+            trainings = [self._training(job, parts[job.seed], report) for job in jobs]
+            seconds, trained = train(trainings, config.training, folder.checkpoint(_checkpoint_name(jobs)))
+        return [
+            {"why": one.failure} if one.failure else self._test(one, parts[job.seed]) | {"train_seconds": seconds}
+            for job, one in zip(jobs, trained, strict=True)
+        ]
+
+    def _training(self, job: Job, splits: Splits, report: Callable[[Job, StageReport], None]) -> Training:
+        return Training(
+            self.make_model,
+            splits.train,
+            splits.val,
+            self.method(job.method, splits),
+            job.seed,
+            self.config.data.augmentation,
+            test_data=splits.test if job.method == "uniform" else None,
+            on_stage=partial(report, job),
+            name=f"{job.method}, seed {job.seed}",
+        )
+
+    def _test(self, one: Trained, splits: Splits) -> dict[str, Any]:
+        """Scores on the test part: of the network, of what is evaluated beside it, and of the best stage."""
+        training = self.config.training
+        networks = {"": one.slot.method.networks[0], **one.slot.evaluated()}
+        tested = {
+            f"{self.score}_{name}".rstrip("_"): score(network, splits.test, TASKS[training.task], training.precision)
+            for name, network in networks.items()
+        }
+        if one.best is None:
+            return tested
+        return {**tested, "best_stage": one.best.stage, f"best_{self.score}": one.best.test_score}
+
+    def _collect(self, folder: RunFolder) -> dict[str, Any]:
+        results: dict[str, Any] = {}
+        failed: list[str] = []
+        for method in self.shown_methods():
+            trained = "uniform" if method == EARLY_STOP else method
+            lines = [_ended(folder, Job(trained, seed)) or {} for seed in self.config.seeds]
+            whys = [line["why"] for line in lines if "why" in line]
+            if whys:
+                failed += [why for why in whys if why not in failed]
+            elif method == EARLY_STOP:
+                best = {self.score: f"best_{self.score}", "train_seconds": "train_seconds", "best_stage": "best_stage"}
+                results[method] = {name: [line[key] for line in lines] for name, key in best.items()}
+            else:
+                keys = [key for key in lines[0] if key.startswith(self.score) or key == "train_seconds"]
+                results[method] = {key: [line[key] for line in lines] for key in keys}
+        if not results:
+            raise RunError(failed[0])
+        return {"methods": results, **({"failed": failed} if failed else {})}
+
+
+def prepare(config: RunConfig, pool: Pool | None = None) -> Comparison:
+    """A comparison that can begin, or `UserError` for what keeps it from that."""
+    check_device(config.device)
+    comparison = Comparison(config, pool or load_pool(config.data))
+    comparison.check()
+    return comparison
+
+
+def _warn_where_far(method: Method, config: RunConfig, epoch_steps: int) -> None:
+    """Say where a strategy is about to be used in a training that is far from its own."""
+    training = config.training
+    if isinstance(method, Weighted) and isinstance(method.weigher, Strategy):
+        schedule = training.schedule if isinstance(training.schedule, str) else "own"
+        regime = Regime(
+            training.epochs, None, training.batch_size, training.optimizer, training.weight_decay, schedule
+        )
+        method.weigher.warn_where_far(regime)
+
+
+def _check_same_strategy(config: RunConfig, folder: RunFolder) -> None:
+    """Raise `UserError` where the strategy is not the one that the run began with: one row would mix two."""
+    path = Path(str(_law_knobs(config)["strategy"])).expanduser()
+    digest = crc32((path / RUN_FILE if path.is_dir() else path).read_bytes())
+    begun_with = folder.find(event="strategy")
+    require(
+        begun_with is None or begun_with["digest"] == digest,
+        f"{path} has changed since this run began: put the former file back, or choose another --out.",
+    )
+    folder.log({"event": "strategy", "digest": digest})
+
+
+def _ended(folder: RunFolder, job: Job) -> dict[str, Any] | None:
+    """The line that a training ends with, if it has."""
+    lines = (folder.find(event=event, **job._asdict()) for event in ("trained", "failed"))
+    return next((line for line in lines if line), None)
+
+
+def _checkpoint_name(jobs: Sequence[Job]) -> str:
+    """The first job tells: groups are cut from one list."""
+    return f"{jobs[0].method}-{jobs[0].seed}"
+
+
+def _law_knobs(config: RunConfig) -> dict[str, Knob]:
+    own = config.knobs.get("law", {})
+    return {**own} if config.strategy is None else {**own, "strategy": config.strategy}

@@ -1,0 +1,66 @@
+"""Search a strategy for a recipe, with what a run's folder needs around it."""
+
+from collections.abc import Callable
+from functools import partial
+from math import isfinite
+from typing import Any
+
+from autoweight.config import RunConfig
+from autoweight.data import Pool, Splits, load_pool
+from autoweight.errors import require
+from autoweight.finding import Progress, SearchJob, prepare_search
+from autoweight.models import make_network
+from autoweight.runs.folder import RunFolder
+from autoweight.strategy import Strategy
+from autoweight.strategy.files import RUN_FILE
+from autoweight.training.device import check_device
+
+_DATA_SEED = 10_000  # searches see other splits and noise than the seeds that methods are compared on
+
+
+def search_splits(config: RunConfig, pool: Pool) -> Splits:
+    """The data of a search: fixed for a seed, its validation part trusted, its test part never looked at."""
+    return pool.splits(config.data, _DATA_SEED + config.seed)
+
+
+def prepare(config: RunConfig, pool: Pool | None = None) -> SearchJob:
+    """A recipe's search that can begin, or `UserError` for what keeps it from that."""
+    check_device(config.device)
+    splits = search_splits(config, pool or load_pool(config.data))
+    return prepare_search(
+        partial(make_network, config.network, splits.train.input_shape, splits.train.num_classes),
+        splits.train,
+        splits.val,
+        config.search,
+        training=config.training,
+        augmentation=config.data.augmentation,
+        seed=config.seed,
+        device=config.device,
+    )
+
+
+def find_strategy(
+    config: RunConfig, job: SearchJob | None, folder: RunFolder, listen: Callable[[Progress], Any]
+) -> Strategy:
+    """The recipe's strategy, from the folder where the search is done, else searched and written there."""
+    path = folder.path / RUN_FILE
+    if path.exists():
+        return Strategy.load(path)
+    require(folder.result() is None, f"{path} is gone: put it back, or choose another --out to search again.")
+    assert job is not None
+    strategy = job.run(folder.checkpoint("search").path, lambda progress: _log(progress, folder, listen))
+    strategy.info["recipe"] = config.recipe
+    strategy.save(path)
+    return strategy
+
+
+def search_result(strategy: Strategy) -> dict[str, Any]:
+    """The `search` part of a result."""
+    keys = ("validation_gain", "validation_gain_error", "seconds", "episodes", "network_steps")
+    return {key: strategy.info[key] for key in keys if key in strategy.info} | {"strategy": RUN_FILE}
+
+
+def _log(progress: Progress, folder: RunFolder, listen: Callable[[Progress], Any]) -> Any:
+    sound = {key: value for key, value in progress._asdict().items() if isinstance(value, str) or isfinite(value)}
+    folder.log({"event": "search", **progress._asdict(), "best_gain": None, "loss_gap": None, **sound})  # no NaN in JSON
+    return listen(progress)

@@ -1,0 +1,170 @@
+"""A run's folder: its configuration, its metrics as they come, its result at the end."""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from autoweight.storage.atomic import write_bytes
+from autoweight.storage.checkpoint import CheckpointFile
+from autoweight.strategy.files import RUN_FILE
+from autoweight.config import RunConfig
+from autoweight.config.files import dump_config, first_difference, load_config
+from autoweight.errors import UserError, require
+
+try:
+    import fcntl
+except ImportError:  # not every system has such locks
+    fcntl = None  # type: ignore[assignment]
+
+_KEYS = ("event", "method", "seed", "stage", "episode", "doing")  # what tells one metrics line from another
+
+
+class RunFolder:
+    """Where a run writes. Lines that a killed run has already written are not written again when it goes on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._metrics = path / "metrics.jsonl"
+
+    @cached_property
+    def _lines(self) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """Read at the first use, when the folder is locked."""
+        return {self._key(line): line for line in self._read_metrics()}
+
+    @classmethod
+    def open(cls, path: Path | None, config: RunConfig, resume: bool) -> "RunFolder":
+        """A fresh folder with the configuration in it, or, to resume, the one of an interrupted run of the same."""
+        require(path is not None or not resume, "--resume needs --out FOLDER, the folder of the run to go on with.")
+        path = path or _fresh_path(config)
+        try:
+            _check_usable(path, config, resume)
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"cannot use the output folder {path}: {error.strerror}.") from error
+        folder = cls(path)
+        longer = resume and folder.is_to_go_on(config)
+        if longer:  # a search that is to run more episodes: what it came to is no longer the result
+            for name in ("result.json", RUN_FILE):
+                (path / name).unlink(missing_ok=True)
+        if longer or not resume:  # else it holds the same already, and may be where nothing can be written
+            write_bytes(path / "config.yaml", dump_config(config).encode())
+        return folder
+
+    def is_to_go_on(self, config: RunConfig) -> bool:
+        """Whether this is a search that is to run more episodes than it was begun with."""
+        if config.command != "search" or not (self.path / "config.yaml").exists():
+            return False
+        return config.search.num_episodes > load_config(self.path / "config.yaml").search.num_episodes
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes out, where the system can: two runs in one folder would both write all lines."""
+        if fcntl is None:
+            yield
+            return
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            _lock(handle, self.path)
+            yield
+        finally:
+            os.close(handle)
+
+    def checkpoint(self, name: str) -> CheckpointFile:
+        """A checkpoint of this run."""
+        return CheckpointFile(self.path / "checkpoint" / name)
+
+    def log(self, line: dict[str, Any]) -> None:
+        """Append one line to metrics.jsonl, unless a line of the same event, method, seed and stage is there."""
+        if self._key(line) not in self._lines:
+            self._lines[self._key(line)] = line
+            with self._metrics.open("a") as file:
+                file.write(json.dumps(line, allow_nan=False) + "\n")
+
+    def find(self, **wanted: Any) -> dict[str, Any] | None:
+        """The metrics line with these values, if it was written."""
+        return self._lines.get(self._key(wanted))
+
+    def finish(self, result: dict[str, Any], keep_checkpoints: bool = False) -> None:
+        """Write result.json, the last thing a run does, and drop the checkpoints that have served."""
+        write_bytes(self.path / "result.json", (json.dumps(result, indent=2, allow_nan=False) + "\n").encode())
+        if not keep_checkpoints:
+            shutil.rmtree(self.path / "checkpoint", ignore_errors=True)
+
+    def result(self) -> dict[str, Any] | None:
+        """The result, where the run is finished."""
+        path = self.path / "result.json"
+        if not path.exists():
+            return None
+        damaged = f"{path} is damaged: remove it, and --resume makes it anew."
+        try:
+            result: dict[str, Any] = json.loads(path.read_text())
+        except ValueError as error:
+            raise UserError(damaged) from error
+        require(isinstance(result, dict), damaged)
+        return result
+
+    @staticmethod
+    def _key(line: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(line.get(key) for key in _KEYS)
+
+    def _read_metrics(self) -> list[dict[str, Any]]:
+        """The whole lines written so far; one that a kill cut short is removed from the file."""
+        if not self._metrics.exists():
+            return []
+        content = self._metrics.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole != content:
+            write_bytes(self._metrics, whole)
+        try:
+            lines = [json.loads(line) for line in whole.splitlines()]
+        except ValueError as error:
+            raise UserError(f"{self._metrics} is damaged: remove the lines that are not JSON, or run anew.") from error
+        require(
+            all(isinstance(line, dict) for line in lines),
+            f"{self._metrics} is damaged: remove the lines that are not JSON objects, or run anew.",
+        )
+        return lines
+
+
+def _lock(handle: int, path: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise UserError(f"{path} is in use by another run: wait for it, or choose another --out.") from error
+    except OSError:
+        pass  # a file system without locks
+
+
+def _fresh_path(config: RunConfig) -> Path:
+    stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{config.command}-{config.recipe}"
+    path, count = Path("runs") / stem, 1
+    while path.exists():
+        count += 1
+        path = Path("runs") / f"{stem}-{count}"
+    return path
+
+
+def _check_usable(path: Path, config: RunConfig, resume: bool) -> None:
+    """Raise `UserError` where the folder holds something that this run must not mix with."""
+    if not (path / "config.yaml").exists():
+        require(not resume, f"{path} holds no run to resume.")
+        require(
+            not (path.is_dir() and any(path.iterdir())),
+            f"{path} is not empty and holds no run: choose another --out.",
+        )
+        return
+    begun = load_config(path / "config.yaml")
+    if resume and config.command == "search" and config.search.num_episodes > begun.search.num_episodes:
+        begun = replace(begun, search=replace(begun.search, num_episodes=config.search.num_episodes))
+    difference = first_difference(begun, config)
+    require(difference is None, f"{path} holds a run of another configuration ({difference}): choose another --out.")
+    finished = (path / "result.json").exists()
+    state = "a finished run: add --resume to show it" if finished else "an interrupted run: add --resume to go on"
+    require(resume, f"{path} holds {state}, or choose another --out.")

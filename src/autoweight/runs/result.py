@@ -1,0 +1,44 @@
+"""What a run comes to: the content of result.json."""
+
+import platform
+from statistics import fmean
+from typing import Any
+
+import torch
+
+import autoweight
+from autoweight.config import RunConfig
+from autoweight.training.task import TASKS
+
+
+def score_key(config: RunConfig) -> str:
+    """The key of a method's scores on the test part, such as test_accuracy."""
+    return f"test_{TASKS[config.training.task].score_name}"
+
+
+def make_result(config: RunConfig, *, methods: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The content of result.json."""
+    score = score_key(config)
+    return {
+        "recipe": config.recipe,
+        "seeds": config.seeds,
+        "score": score,
+        "methods": methods,
+        "recovered": recovered_fractions({name: values[score] for name, values in methods.items()}),
+        **more,
+        "environment": {
+            "device": torch.cuda.get_device_name(config.device) if config.device.startswith("cuda") else "cpu",
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "autoweight": autoweight.__version__,
+        },
+    }
+
+
+def recovered_fractions(scores: dict[str, list[float]]) -> dict[str, float]:
+    """How much of the gap between no weighting and the oracle each method closes, where both ran and differ."""
+    if not {"uniform", "oracle"} <= scores.keys():
+        return {}
+    means = {name: fmean(values) for name, values in scores.items()}
+    gap = means["oracle"] - means["uniform"]
+    return {name: (mean - means["uniform"]) / gap for name, mean in means.items()} if gap > 0 else {}

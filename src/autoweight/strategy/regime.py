@@ -1,0 +1,49 @@
+"""The training that a strategy was found in, and how far another one is from it."""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+_FAR = 4.0
+"""How many times as long, as large or as strong may still be near."""
+_NO_DECAY = 1e-5
+"""Decays below this hardly differ from none."""
+
+
+@dataclass(frozen=True)
+class Regime:
+    """What a strategy depends on and cannot see; what is not known is None."""
+
+    epochs: int | None = None
+    steps: int | None = None
+    batch_size: int | None = None
+    optimizer: str | None = None
+    weight_decay: float | None = None
+    schedule: str | None = None
+
+    @classmethod
+    def read(cls, content: Any) -> "Regime | None":
+        """The regime that a file's header holds; keys of later releases are ignored."""
+        if not isinstance(content, dict):
+            return None
+        return cls(**{one.name: content.get(one.name) for one in fields(cls)})
+
+    def as_dict(self) -> dict[str, Any]:
+        """What a file's header holds."""
+        return asdict(self)
+
+    def differences(self, use: "Regime") -> list[str]:
+        """What is far apart, as parts of a sentence."""
+        found = []
+        for one in fields(self):
+            was, is_now = getattr(self, one.name), getattr(use, one.name)
+            if was is None or is_now is None or was == is_now:
+                continue
+            if isinstance(was, str) or _far(one.name, float(was), float(is_now)):
+                found.append(f"{one.name} {is_now} instead of {was}")
+        return found
+
+
+def _far(name: str, one: float, other: float) -> bool:
+    least = _NO_DECAY if name == "weight_decay" else 1.0
+    low, high = sorted((max(one, least), max(other, least)))
+    return high > _FAR * low

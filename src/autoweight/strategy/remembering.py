@@ -1,0 +1,91 @@
+"""What weighers with a memory share: it grows with the indices that come, and travels in checkpoints."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from autoweight.errors import UserError, require
+from autoweight.strategy.features import View
+from autoweight.strategy.memory import Memory
+from autoweight.strategy.weigher import Weigher, load_tensors
+
+
+class Remembering(Weigher):
+    """A weigher that may keep a memory of each sample, by its index."""
+
+    def __init__(self) -> None:
+        self.memory: Memory | None = None
+        self._reserved = False
+        self._to_check = False
+
+    def reserve(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
+        """A memory of that size, which no longer grows: indices beyond it are mistakes."""
+        self.memory = self._make_memory(num_samples, num_classes, device)
+        self._reserved = True
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The memory's tensors, once there is one."""
+        return {} if self.memory is None else self.memory.tensors()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take back what `state_dict` gave; the first batch then has to have the labels that it remembers."""
+        if state and self.memory is None:
+            require({"own", "sums"} <= state.keys(), f"{type(self).__name__} was given a state that is no memory.")
+            self.memory = self._make_memory(len(state["own"]), len(state["sums"]), state["own"].device)
+        load_tensors(type(self).__name__, self.tensors(), state)
+        self._to_check = bool(state)
+
+    def _make_memory(self, num_samples: int, num_classes: int, device: torch.device | str) -> Memory:
+        return Memory.empty(num_samples, num_classes, device)
+
+    def _recall(self, view: View, losses: Tensor, indices: Tensor | None) -> tuple[Memory, Tensor]:
+        """The memory, large enough for the batch, and the samples' places in it."""
+        places = places_of(indices, losses)
+        on_host = not torch.compiler.is_compiling() and (not self._reserved or places.device.type == "cpu")
+        if on_host:  # a GPU has to be waited for, unless there is room for all
+            self._make_room(int(places.min()), int(places.max()), view.logits.shape[-1], losses.device)
+        assert self.memory is not None
+        places = places.to(losses.device)
+        if not view.labels.is_floating_point():
+            if self._to_check:
+                self.memory.check_labels(view.labels, places)
+            self.memory.observe_labels(view.labels, places)
+        self._to_check = False
+        return self.memory, places
+
+    def _make_room(self, lowest: int, highest: int, num_classes: int, device: torch.device) -> None:
+        if lowest < 0:
+            raise UserError(f"index {lowest} is negative: indices are positions in the training set, from 0 on.")
+        if self._reserved and highest >= len(self.memory or ()):
+            raise UserError(
+                f"index {highest} is out of range: the memory is of {len(self.memory or ())} samples, those of the "
+                "training set."
+            )
+        if self.memory is None:
+            self.memory = self._make_memory(highest + 1, num_classes, device)
+        if num_classes > self.memory.num_classes:
+            raise UserError(
+                f"the network answers with {num_classes} classes, but the memory is of {self.memory.num_classes}: "
+                "begin with a fresh strategy."
+            )
+        self.memory = self.memory.grown(highest + 1)
+
+
+def places_of(indices: Tensor | None, losses: Tensor) -> Tensor:
+    """A place for each loss: a sample's index, or, for tokens, the sample's block of as many places as tokens."""
+    if indices is None:
+        raise UserError(
+            "this strategy remembers samples: pass their positions, weigh(..., indices=indices); "
+            "aw.Indexed(dataset) yields them with each sample."
+        )
+    if indices.is_floating_point() or indices.dtype == torch.bool:
+        raise UserError(f"indices must be whole numbers, but are {indices.dtype}.")
+    if indices.shape == losses.shape:
+        return indices.reshape(-1).long()
+    if indices.shape != losses.shape[:1]:
+        raise UserError(
+            f"there must be one index a sample, {len(losses)}, but their shape is {tuple(indices.shape)}."
+        )
+    tokens = torch.arange(losses.shape[1], device=indices.device)
+    return (indices.long().unsqueeze(-1) * losses.shape[1] + tokens).reshape(-1)

@@ -1,0 +1,100 @@
+"""Whether a network fits the data, and fast ways to train it, found out before anything else is done."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
+
+from autoweight.config import TrainingConfig
+from autoweight.data.dataset import Samples
+from autoweight.data.inputs import Inputs, each, parts, shapes
+from autoweight.errors import UserError, first_line, require
+from autoweight.strategy.stages import stage_starts
+from autoweight.training.device import isolated
+from autoweight.training.schedules import check_schedule
+from autoweight.training.task import forward
+
+
+def check_training(
+    make_model: Callable[[], nn.Module], train: Samples, config: TrainingConfig, device: str
+) -> None:
+    """Raise `UserError` for what would end a training of such networks on these samples."""
+    check_schedule(config)
+    stage_starts(len(train) // config.batch_size * config.epochs, config.num_stages)
+    check_network(make_model, train, config, device)
+
+
+def check_network(make_model: Callable[[], nn.Module], train: Samples, config: TrainingConfig, device: str) -> None:
+    """Raise `UserError` unless fresh networks come out, which turn a few samples into as many outputs."""
+    require(
+        not isinstance(make_model, nn.Module) and callable(make_model),
+        "make_model is a callable that returns a fresh network, such as lambda: Net(), not the network itself.",
+    )
+    with isolated(device):
+        model = _made(make_model)
+        require(make_model() is not model, "make_model must build a fresh network at every call, not return one again.")
+        count = min(2, config.batch_size)
+        inputs = each(train.inputs, lambda part: part[:count].to(device))
+        outputs: Any = None
+        try:
+            with torch.no_grad():
+                outputs = forward(model.to(device).train(), inputs)
+        except Exception as error:  # whatever a network raises about its inputs
+            kinds = ", ".join(str(part.dtype) for part in parts(inputs))
+            about = f"{kinds} inputs of shape {shapes(inputs)}, {count} at a time"
+            raise UserError(f"the network cannot take {about}: {first_line(error)}.") from error
+    _check_outputs(outputs, train, count)
+
+
+def _made(make_model: Callable[[], nn.Module]) -> nn.Module:
+    try:
+        model = make_model()
+    except UserError:
+        raise  # the name of a network, for one
+    except Exception as error:  # whatever it raises
+        raise UserError(f"make_model() does not build a network: {first_line(error)}.") from error
+    require(isinstance(model, nn.Module), f"make_model must return an nn.Module, but returned {type(model).__name__}.")
+    require(
+        not any(isinstance(parameter, UninitializedParameter) for parameter in model.parameters()),
+        "the network has lazy layers: give them their sizes, so that all networks can start alike.",
+    )
+    require(
+        any(parameter.requires_grad for parameter in model.parameters()),
+        "the network has no parameters that can be trained: unfreeze some.",
+    )
+    return model
+
+
+def _check_outputs(outputs: Any, train: Samples, count: int) -> None:
+    shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+    if not train.has_classes:
+        wanted = (count, *train.labels.shape[1:])
+        require(
+            isinstance(outputs, Tensor) and outputs.numel() == torch.Size(wanted).numel() and len(outputs) == count,
+            f"the network must return outputs of the labels' shape, {wanted} for {count} samples, but gives {shape}.",
+        )
+        return
+    lead = (count, *train.labels.shape[1:])
+    fits = isinstance(shape, tuple) and shape[:-1] == lead and shape[-1] >= train.num_classes
+    names = "[batch, classes]" if len(lead) == 1 else "[batch, tokens, classes]"
+    require(
+        fits,
+        f"the network must return logits {names} for {train.num_classes} classes, but for {count} samples gives "
+        f"{shape}.",
+    )
+
+
+@torch.no_grad()
+def check_buffers(model: nn.Module, inputs: Inputs) -> None:
+    """Raise `RuntimeError` where a network in training puts a new tensor in a buffer's place.
+
+    What was stacked or captured would go on with the old one, and nobody would notice.
+    """
+    tried = copy.deepcopy(model).train()
+    before = list(tried.buffers())
+    forward(tried, inputs)
+    if [*map(id, before)] != [*map(id, tried.buffers())]:
+        raise RuntimeError("it replaces a buffer, which has to be changed in place")
