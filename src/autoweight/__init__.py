@@ -1,6 +1,7 @@
 """autoweight learns how much every training sample should count."""
 
 from autoweight.config import SearchConfig, TrainingConfig, presets
+from autoweight.data.indexed import Indexed
 from autoweight.errors import RunError, UserError
 from autoweight.methods.class_balanced import ClassBalanced
 from autoweight.methods.constant import Constant
@@ -20,6 +21,7 @@ __all__ = [
     "ClassBalanced",
     "Constant",
     "Focal",
+    "Indexed",
     "Oracle",
     "Rule",
     "RunError",
