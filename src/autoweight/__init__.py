@@ -12,10 +12,9 @@ from autoweight.methods.uniform import Uniform
 from autoweight.report.words import describe
 from autoweight.finding import search
 from autoweight.strategy import Rule, Strategy, Weigher, weighted_mean
+from autoweight.strategy.shipped import load
 
 __version__ = "0.1.0"
-
-load = Strategy.load
 
 __all__ = [
     "ClassBalanced",

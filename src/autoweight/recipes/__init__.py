@@ -24,7 +24,6 @@ from autoweight.recipes import (
 )
 
 
-
 class Recipe(NamedTuple):
     """An experiment by name."""
 

@@ -189,9 +189,7 @@ def _warn_where_far(method: Method, config: RunConfig, epoch_steps: int) -> None
     training = config.training
     if isinstance(method, Weighted) and isinstance(method.weigher, Strategy):
         schedule = training.schedule if isinstance(training.schedule, str) else "own"
-        regime = Regime(
-            training.epochs, None, training.batch_size, training.optimizer, training.weight_decay, schedule
-        )
+        regime = Regime(training.epochs, None, training.batch_size, training.optimizer, training.weight_decay, schedule)
         method.weigher.warn_where_far(regime)
 
 

@@ -1,44 +1,28 @@
 """A memory of every sample, fed by its index: what the network made of it, visit after visit, on an absolute scale.
 
-A sample's memory takes a few numbers, however many classes there are. Of its averaged predictions it keeps the
-probability of its label and that of the strongest other class so far, whose place another class takes as soon as that
-one's mean must be larger. Sums over the set are kept as whole numbers, visit by visit: the old value goes, the new one
-comes. So they are exact, cost no look at the whole set, and do not depend on the order in which a GPU adds.
+A sample's memory takes a few numbers, however many classes there are: the running mean of its margin, which agrees with
+the margin of its averaged predictions (docs/memory.md), that of its loss, and the strongest other class so far, whose
+place another class takes as soon as that one's mean must be larger. Sums over the set are kept as whole numbers, visit
+by visit: the old value goes, the new one comes. So they are exact, cost no look at the whole set, and do not depend on
+the order in which a GPU adds.
 """
-
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from autoweight.errors import UserError
 
-_FIXED_POINT = 2**20  # sums over the set are whole multiples of 1 / this
+FIXED_POINT = 2**20  # sums over the set are whole multiples of 1 / this
 _LEAST_SPREAD = 1e-3  # deviations of remembered losses below this count as none
 
 _EMPTY: dict[str, tuple[torch.dtype, float]] = {
     "label": (torch.int32, -1),
-    "own": (torch.float32, 0),
+    "margin": (torch.float32, 0),
     "rival": (torch.float32, 0),
     "rival_class": (torch.int32, 0),
     "loss": (torch.float32, -1),
 }
-"""Per-sample columns: their type, and what stands there before the first visit. Margins so begin at 0."""
-
-
-class Predictions(NamedTuple):
-    """The memory of a batch's samples after this visit, `[batch]` each."""
-
-    own: Tensor
-    """Mean probability of the label."""
-    rival: Tensor
-    """Mean probability of the strongest other class."""
-    rival_class: Tensor
-
-    @property
-    def margin(self) -> Tensor:
-        """How much more the network believes in the label than in any other class, from -1 to 1."""
-        return self.own - self.rival
+"""Per-sample columns: their type, and what stands there before the first visit."""
 
 
 class Memory:
@@ -58,12 +42,19 @@ class Memory:
         return cls(tensors | {"sums": torch.zeros(num_classes, 3, dtype=torch.long, device=device)})
 
     def __len__(self) -> int:
-        return len(self.columns["own"])
+        return len(self.columns["label"])
 
     @property
     def num_classes(self) -> int:
         """How many classes there can be."""
         return len(self.sums)
+
+    @property
+    def predicted(self) -> Tensor:
+        """The class that the network has come to believe in, of every sample; -1 of those never visited."""
+        labels = self.columns["label"]
+        rivals = torch.where(self.columns["margin"] < 0, self.columns["rival_class"], labels)
+        return torch.where(labels < 0, labels, rivals)
 
     def tensors(self) -> dict[str, Tensor]:
         """All that it holds, by name."""
@@ -79,22 +70,25 @@ class Memory:
         larger.sums.copy_(self.sums)
         return larger
 
-    def predictions(self, logits: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Predictions:
-        """Move the samples' averaged predictions by `rate` towards the present ones, and give them."""
+    def margins(self, logits: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
+        """Move the samples' averaged margins by `rate` towards the present ones, and give them.
+
+        A margin, from -1 to 1, is the probability of the label less that of the strongest other class. Averages begin
+        at 0, so that a few visits have to agree before they say much.
+        """
         now = logits.softmax(dim=-1)
         classes = labels.long().unsqueeze(-1)
-        own_now = now.gather(-1, classes).squeeze(-1)
+        own = now.gather(-1, classes).squeeze(-1)
         strongest, strongest_class = now.scatter(-1, classes, -1.0).max(dim=-1)
+        margin = torch.lerp(self.columns["margin"][indices], own - strongest, rate)
         known = self.columns["rival_class"][indices].long()
-        own = torch.lerp(self.columns["own"][indices], own_now, rate)
         rival = torch.lerp(self.columns["rival"][indices], now.gather(-1, known.unsqueeze(-1)).squeeze(-1), rate)
         # The place starts with class 0, which may be the label itself; and a class not known so far has at least this.
         stronger = (rate * strongest > rival) | (known == labels)
-        rival = torch.where(stronger, rate * strongest, rival)
-        rival_class = torch.where(stronger, strongest_class, known)
-        for name, new in (("own", own), ("rival", rival), ("rival_class", rival_class)):
-            self._put(name, indices, new, valid)
-        return Predictions(own, rival, rival_class)
+        self._put("margin", indices, margin, valid)
+        self._put("rival", indices, torch.where(stronger, rate * strongest, rival), valid)
+        self._put("rival_class", indices, torch.where(stronger, strongest_class, known), valid)
+        return margin
 
     def losses(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
         """Move the samples' averaged losses by `rate` towards the present ones, and give them; the first visit sets."""
@@ -111,8 +105,8 @@ class Memory:
         sums = self.sums if by_class else self.sums.sum(dim=0, keepdim=True).expand_as(self.sums)
         count, total, squares = sums.double().unbind(dim=-1)
         count = count.clamp(min=1)
-        mean = total / _FIXED_POINT / count
-        variance = squares / _FIXED_POINT / count - mean.square()
+        mean = total / FIXED_POINT / count
+        variance = squares / FIXED_POINT / count - mean.square()
         deviation = variance.clamp(min=_LEAST_SPREAD**2).sqrt()
         return (losses - mean[labels].float()) / deviation[labels].float()
 
@@ -136,6 +130,6 @@ class Memory:
         column[indices] = torch.where(valid, new.to(column.dtype), column[indices])
 
     def _count(self, labels: Tensor, losses: Tensor, sign: Tensor) -> None:
-        fixed = torch.stack([losses, losses.square()], dim=-1).double().mul(_FIXED_POINT).round().long()
+        fixed = torch.stack([losses, losses.square()], dim=-1).double().mul(FIXED_POINT).round().long()
         row = torch.cat([torch.ones_like(fixed[..., :1]), fixed], dim=-1) * sign.unsqueeze(-1)
         self.sums.index_add_(0, labels.long(), row)

@@ -31,8 +31,8 @@ class Remembering(Weigher):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take back what `state_dict` gave; the first batch then has to have the labels that it remembers."""
         if state and self.memory is None:
-            require({"own", "sums"} <= state.keys(), f"{type(self).__name__} was given a state that is no memory.")
-            self.memory = self._make_memory(len(state["own"]), len(state["sums"]), state["own"].device)
+            require({"label", "sums"} <= state.keys(), f"{type(self).__name__} was given a state that is no memory.")
+            self.memory = self._make_memory(len(state["label"]), len(state["sums"]), state["label"].device)
         load_tensors(type(self).__name__, self.tensors(), state)
         self._to_check = bool(state)
 
@@ -48,7 +48,7 @@ class Remembering(Weigher):
         assert self.memory is not None
         places = places.to(losses.device)
         if not view.labels.is_floating_point():
-            if self._to_check:
+            if self._to_check and not torch.compiler.is_compiling():
                 self.memory.check_labels(view.labels, places)
             self.memory.observe_labels(view.labels, places)
         self._to_check = False
@@ -84,8 +84,6 @@ def places_of(indices: Tensor | None, losses: Tensor) -> Tensor:
     if indices.shape == losses.shape:
         return indices.reshape(-1).long()
     if indices.shape != losses.shape[:1]:
-        raise UserError(
-            f"there must be one index a sample, {len(losses)}, but their shape is {tuple(indices.shape)}."
-        )
+        raise UserError(f"there must be one index a sample, {len(losses)}, but their shape is {tuple(indices.shape)}.")
     tokens = torch.arange(losses.shape[1], device=indices.device)
     return (indices.long().unsqueeze(-1) * losses.shape[1] + tokens).reshape(-1)

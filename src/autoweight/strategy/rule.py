@@ -44,7 +44,11 @@ class Rule:
 
     def __post_init__(self) -> None:
         check_features(self.features)
-        for name, kind in (("label_feature", LabelFeature), ("margin_scale", MarginScale), ("history_scale", HistoryScale)):
+        for name, kind in (
+            ("label_feature", LabelFeature),
+            ("margin_scale", MarginScale),
+            ("history_scale", HistoryScale),
+        ):
             if getattr(self, name) not in get_args(kind):
                 raise unknown(name.replace("_", " "), getattr(self, name), get_args(kind))
         require(0 < self.memory_rate < 1, f"memory_rate lies between 0 and 1, but is {self.memory_rate}.")
@@ -108,7 +112,7 @@ class Rule:
         labels = labels.clamp(min=0)  # those to ignore are not valid, and looked past
         columns = {}
         if "margin" in self.features:
-            margin = memory.predictions(view.logits, labels, indices, rate, view.valid).margin
+            margin = memory.margins(view.logits, labels, indices, rate, view.valid)
             columns["margin"] = margin if self.margin_scale == "own" else normalise(margin, view.valid)
         if "history" in self.features:
             history = memory.losses(view.losses, labels, indices, rate, view.valid)
@@ -119,9 +123,7 @@ class Rule:
         return columns
 
 
-def weigh(
-    features: Tensor, strategy_params: Tensor, normalised: bool = False, valid: Tensor | None = None
-) -> Tensor:
+def weigh(features: Tensor, strategy_params: Tensor, normalised: bool = False, valid: Tensor | None = None) -> Tensor:
     """Equation 3: `1 + tanh(theta . f + b)`, in [0, 2], for `features` `[batch, F]` and `strategy_params` `[F + 1]`.
 
     The last parameter is the bias b. `normalised` weights are scaled to a mean of 1 over the batch, so that they choose

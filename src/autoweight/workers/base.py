@@ -55,9 +55,7 @@ class ParamsWeigher(Weigher):
 
     capturable = True
 
-    def __init__(
-        self, rule: Rule, label_values: Tensor, strategy_params: Tensor, memory: Memory | None = None
-    ) -> None:
+    def __init__(self, rule: Rule, label_values: Tensor, strategy_params: Tensor, memory: Memory | None = None) -> None:
         self.rule, self.label_values, self.strategy_params, self.memory = rule, label_values, strategy_params, memory
 
     @torch.no_grad()
