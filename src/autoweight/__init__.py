@@ -3,6 +3,7 @@
 from autoweight.config import SearchConfig, TrainingConfig, presets
 from autoweight.data.indexed import Indexed
 from autoweight.errors import RunError, UserError
+from autoweight.finding import search
 from autoweight.methods.class_balanced import ClassBalanced
 from autoweight.methods.constant import Constant
 from autoweight.methods.focal import Focal
@@ -10,7 +11,6 @@ from autoweight.methods.oracle import Oracle
 from autoweight.methods.self_paced import SelfPaced
 from autoweight.methods.uniform import Uniform
 from autoweight.report.words import describe
-from autoweight.finding import search
 from autoweight.strategy import Rule, Strategy, Weigher, weighted_mean
 from autoweight.strategy.shipped import load
 

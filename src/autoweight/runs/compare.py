@@ -1,6 +1,5 @@
 """Train methods over seeds and compare them: what `train` and `compare` do, one method and seed after the other."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
