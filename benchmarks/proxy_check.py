@@ -22,9 +22,9 @@ from torch import Tensor, nn
 
 from autoweight import Oracle, Strategy
 from autoweight.config import Feature, RunConfig
+from autoweight.finding.reward import reward_scale
 from autoweight.models import make_network
 from autoweight.recipes import get_recipe
-from autoweight.finding.reward import reward_scale
 from autoweight.runs.find import proxy_training, search_splits
 from autoweight.strategy.stages import stage_at
 from autoweight.training.steps import Slot

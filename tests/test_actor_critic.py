@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from autoweight.strategy.actor import Actor, bounds_of
 from torch import nn
 from torch.testing import assert_close
 
@@ -13,7 +14,6 @@ from autoweight.finding.agents.agent import Transition
 from autoweight.finding.buffer import Buffer, TransitionBatch
 from autoweight.finding.critic import Critics
 from autoweight.finding.update import Learner
-from autoweight.strategy.actor import Actor, bounds_of
 
 
 def filled_buffer(rows=7, workers=3, capacity=0):

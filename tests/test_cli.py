@@ -18,8 +18,8 @@ import yaml
 
 import autoweight as aw
 from autoweight import cli, commands
-from autoweight.config.files import dump_config, load_config
 from autoweight.cli.messages import one_sentence
+from autoweight.config.files import dump_config, load_config
 from autoweight.methods import METHODS
 from autoweight.models import NETWORKS
 from autoweight.recipes import RECIPES, get_recipe

@@ -4,8 +4,8 @@ import pytest
 
 from autoweight.config import DataConfig, RunConfig, SearchConfig, TrainingConfig
 from autoweight.config.files import dump_config, first_difference, load_config
-from autoweight.errors import UserError
 from autoweight.config.presets import PRESETS
+from autoweight.errors import UserError
 from autoweight.recipes import RECIPES, get_recipe
 
 

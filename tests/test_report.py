@@ -5,10 +5,10 @@ import torch
 from rich.console import Console
 
 import autoweight as aw
-from autoweight.runs.compare import recovered_fractions
 from autoweight.report import progress
 from autoweight.report.tables import comparison_table, standard_error
 from autoweight.report.words import describe
+from autoweight.runs.compare import recovered_fractions
 
 
 def shown(renderable):

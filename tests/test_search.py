@@ -4,21 +4,21 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from autoweight.strategy.actor import bounds_of
 from torch import nn
 from torch.testing import assert_close
 
 import autoweight as aw
 from autoweight.config import ActorCriticConfig, SearchConfig, TrainingConfig
 from autoweight.config.presets import PRESETS
-from autoweight.recipes import get_recipe
 from autoweight.finding.agents.agent import Agent
-from autoweight.finding.archive import Archive
-from autoweight.finding.loop import Search
 from autoweight.finding.agents.random_constant import RandomConstant
-from autoweight.finding.reward import reward, reward_scale
+from autoweight.finding.archive import Archive
 from autoweight.finding.find import make_agent
+from autoweight.finding.loop import Search
+from autoweight.finding.reward import reward, reward_scale
 from autoweight.finding.smooth import interpolate
-from autoweight.strategy.actor import bounds_of
+from autoweight.recipes import get_recipe
 from autoweight.workers import StageOutcome
 
 from .conftest import make_blobs

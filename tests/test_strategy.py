@@ -4,11 +4,11 @@ import pickle
 import pytest
 import safetensors.torch
 import torch
+from autoweight.strategy.actor import Actor, bounds_of
 from torch.testing import assert_close
 
 import autoweight as aw
 from autoweight.strategy import files
-from autoweight.strategy.actor import Actor, bounds_of
 from autoweight.strategy.features import batch_features
 from autoweight.strategy.rule import weigh
 

@@ -3,14 +3,14 @@ import itertools
 
 import pytest
 import torch
+from autoweight.strategy.actor import Actor, bounds_of
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 import autoweight as aw
-from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.config import TrainingConfig
 from autoweight.data.loader import Loader
-from autoweight.strategy.actor import Actor, bounds_of
+from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.training import loop
 from autoweight.training.captured import draws_random_numbers
 from autoweight.training.evaluate import accuracy

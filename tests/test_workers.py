@@ -8,8 +8,8 @@ from torch.testing import assert_close
 import autoweight as aw
 from autoweight.config import LabelFeature, SearchConfig, TrainingConfig
 from autoweight.data import Samples
-from autoweight.models import make_network
 from autoweight.finding.reward import reward
+from autoweight.models import make_network
 from autoweight.workers import Problem, SequentialWorkers, StackedWorkers, make_workers
 from autoweight.workers.base import ParamsWeigher
 

@@ -2,6 +2,7 @@
 
 from autoweight.config import SearchConfig, TrainingConfig, presets
 from autoweight.errors import RunError, UserError
+from autoweight.finding import search
 from autoweight.methods.class_balanced import ClassBalanced
 from autoweight.methods.constant import Constant
 from autoweight.methods.focal import Focal
@@ -9,7 +10,6 @@ from autoweight.methods.oracle import Oracle
 from autoweight.methods.self_paced import SelfPaced
 from autoweight.methods.uniform import Uniform
 from autoweight.report.words import describe
-from autoweight.finding import search
 from autoweight.strategy import Rule, Strategy, Weigher, weighted_mean
 
 __version__ = "0.1.0"

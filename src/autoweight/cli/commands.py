@@ -47,7 +47,9 @@ def search(config: RunConfig, out: Path | None, resume: bool, finish: bool = Fal
     with _run_folder(config, out, resume) as folder:
         strategy = _search(config, job, folder, finish)
         if folder.result() is None:
-            folder.finish(make_result(config, methods={}, search=finding.search_result(strategy)), keep_checkpoints=True)
+            folder.finish(
+                make_result(config, methods={}, search=finding.search_result(strategy)), keep_checkpoints=True
+            )
         _show(folder, strategy)
         if config.recipe in RECIPES:  # a file may have another name
             print(f"use it: {_command_to_use(config, folder.path / RUN_FILE)}")

@@ -29,9 +29,7 @@ def _train(words: list[str]) -> None:
     base, words = base_config("train", words)
     typed = parse(TrainArguments, base, words, method=base.methods[0])
     settings = method_settings(base, typed, (typed.method,))
-    commands.compare(
-        configured(base, typed, methods=(typed.method,), num_seeds=1, **settings), typed.out, typed.resume
-    )
+    commands.compare(configured(base, typed, methods=(typed.method,), num_seeds=1, **settings), typed.out, typed.resume)
 
 
 def _compare(words: list[str]) -> None:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from autoweight.config import DataConfig
 from autoweight.data.cifar import cifar10, cifar100
 from autoweight.data.cifar_human import cifar10n_aggre, cifar10n_random1, cifar10n_worse, cifar100n
-from autoweight.data.corruptions import corrupt
 from autoweight.data.convert import as_samples
+from autoweight.data.corruptions import corrupt
 from autoweight.data.dataset import Samples, check_training_data
 from autoweight.data.digits import digits
 from autoweight.data.image_folder import image_folder

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+
 def mlp(sizes: Sequence[int]) -> nn.Sequential:
     """Linear layers of these sizes with ReLU between them."""
     layers: list[nn.Module] = []

@@ -82,9 +82,7 @@ class SearchJob(NamedTuple):
             agent = make_agent(config, problem.training.num_stages, self.seed)
             file = None if checkpoint is None else CheckpointFile(checkpoint.expanduser())
             found = SearchLoop(workers, agent, config, self.seed, file, listen).run()
-        return Strategy(
-            found.table, problem.rule, config.warmup_stages, problem.train.class_counts, self._info(found)
-        )
+        return Strategy(found.table, problem.rule, config.warmup_stages, problem.train.class_counts, self._info(found))
 
     def _info(self, found: Found) -> dict[str, Any]:
         training = self.training

@@ -15,7 +15,9 @@ from autoweight.workers import Problem
 
 def fingerprint(problem: Problem, config: SearchConfig, seed: int) -> str:
     """All but the number of episodes, which may grow; of the network, only the shapes of its parameters."""
-    contents = [_digest(tensor) for part in (problem.train, problem.val) for tensor in (*parts(part.inputs), part.labels)]
+    contents = [
+        _digest(tensor) for part in (problem.train, problem.val) for tensor in (*parts(part.inputs), part.labels)
+    ]
     with isolated(problem.device):
         shapes = [tuple(parameter.shape) for parameter in problem.make_model().parameters()]
     training = problem.training

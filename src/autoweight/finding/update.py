@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from autoweight.config import ActorCriticConfig
+from autoweight.finding.actor import Actor
 from autoweight.finding.buffer import Buffer, TransitionBatch
 from autoweight.finding.critic import Critics
-from autoweight.finding.actor import Actor
 
 
 class Learner:

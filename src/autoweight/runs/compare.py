@@ -1,6 +1,5 @@
 """Train methods over seeds and compare them: what `train` and `compare` do, one method and seed after the other."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,8 @@ from torch import nn
 from autoweight.config import Knob, RunConfig
 from autoweight.data import Pool, Splits, check_training_data, load_pool
 from autoweight.errors import RunError, require
-from autoweight.methods import EARLY_STOP, TrainingFacts, check_knobs, make_method
+from autoweight.methods import TrainingFacts, check_knobs, make_method
+from autoweight.methods.early_stop import EARLY_STOP
 from autoweight.methods.method import Method, Weighted
 from autoweight.models import make_network
 from autoweight.runs.folder import RunFolder
@@ -189,9 +189,7 @@ def _warn_where_far(method: Method, config: RunConfig, epoch_steps: int) -> None
     training = config.training
     if isinstance(method, Weighted) and isinstance(method.weigher, Strategy):
         schedule = training.schedule if isinstance(training.schedule, str) else "own"
-        regime = Regime(
-            training.epochs, None, training.batch_size, training.optimizer, training.weight_decay, schedule
-        )
+        regime = Regime(training.epochs, None, training.batch_size, training.optimizer, training.weight_decay, schedule)
         method.weigher.warn_where_far(regime)
 
 

@@ -62,5 +62,7 @@ def search_result(strategy: Strategy) -> dict[str, Any]:
 
 def _log(progress: Progress, folder: RunFolder, listen: Callable[[Progress], Any]) -> Any:
     sound = {key: value for key, value in progress._asdict().items() if isinstance(value, str) or isfinite(value)}
-    folder.log({"event": "search", **progress._asdict(), "best_gain": None, "loss_gap": None, **sound})  # no NaN in JSON
+    folder.log(
+        {"event": "search", **progress._asdict(), "best_gain": None, "loss_gap": None, **sound}
+    )  # no NaN in JSON
     return listen(progress)

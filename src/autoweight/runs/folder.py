@@ -11,12 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from autoweight.storage.atomic import write_bytes
-from autoweight.storage.checkpoint import CheckpointFile
-from autoweight.strategy.files import RUN_FILE
 from autoweight.config import RunConfig
 from autoweight.config.files import dump_config, first_difference, load_config
 from autoweight.errors import UserError, require
+from autoweight.storage.atomic import write_bytes
+from autoweight.storage.checkpoint import CheckpointFile
+from autoweight.strategy.files import RUN_FILE
 
 try:
     import fcntl

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from autoweight.storage.atomic import write_bytes
 from autoweight.errors import RunError, UserError
+from autoweight.storage.atomic import write_bytes
 
 
 class CheckpointFile:

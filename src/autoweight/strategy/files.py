@@ -8,8 +8,8 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from autoweight.storage.atomic import write_bytes
 from autoweight.errors import UserError
+from autoweight.storage.atomic import write_bytes
 
 FORMAT = "autoweight-strategy"
 VERSION = 2

@@ -84,8 +84,6 @@ def places_of(indices: Tensor | None, losses: Tensor) -> Tensor:
     if indices.shape == losses.shape:
         return indices.reshape(-1).long()
     if indices.shape != losses.shape[:1]:
-        raise UserError(
-            f"there must be one index a sample, {len(losses)}, but their shape is {tuple(indices.shape)}."
-        )
+        raise UserError(f"there must be one index a sample, {len(losses)}, but their shape is {tuple(indices.shape)}.")
     tokens = torch.arange(losses.shape[1], device=indices.device)
     return (indices.long().unsqueeze(-1) * losses.shape[1] + tokens).reshape(-1)

@@ -44,7 +44,11 @@ class Rule:
 
     def __post_init__(self) -> None:
         check_features(self.features)
-        for name, kind in (("label_feature", LabelFeature), ("margin_scale", MarginScale), ("history_scale", HistoryScale)):
+        for name, kind in (
+            ("label_feature", LabelFeature),
+            ("margin_scale", MarginScale),
+            ("history_scale", HistoryScale),
+        ):
             if getattr(self, name) not in get_args(kind):
                 raise unknown(name.replace("_", " "), getattr(self, name), get_args(kind))
         require(0 < self.memory_rate < 1, f"memory_rate lies between 0 and 1, but is {self.memory_rate}.")
@@ -88,7 +92,9 @@ class Rule:
     ) -> Tensor:
         """Weights `[batch]` for parameters `[P]`; samples that are not valid get 0."""
         theta_and_bias = strategy_params[: len(self.features) + 1]
-        columns = {name: self._column(name, view) for name in self.features if name not in REMEMBERED}
+        columns: dict[str, Tensor] = {
+            name: self._column(name, view) for name in self.features if name not in REMEMBERED
+        }
         if self.remembers:
             assert memory is not None, "this rule remembers samples"
             assert indices is not None, "a memory needs indices"
@@ -119,9 +125,7 @@ class Rule:
         return columns
 
 
-def weigh(
-    features: Tensor, strategy_params: Tensor, normalised: bool = False, valid: Tensor | None = None
-) -> Tensor:
+def weigh(features: Tensor, strategy_params: Tensor, normalised: bool = False, valid: Tensor | None = None) -> Tensor:
     """Equation 3: `1 + tanh(theta . f + b)`, in [0, 2], for `features` `[batch, F]` and `strategy_params` `[F + 1]`.
 
     The last parameter is the bias b. `normalised` weights are scaled to a mean of 1 over the batch, so that they choose

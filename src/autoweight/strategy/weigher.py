@@ -40,7 +40,7 @@ class Weigher(ABC):
         """Make room for a training set of this size before a training whose steps are captured or stacked."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """What `weigh` changes, by name; whoever captures, checkpoints or copies the weigher heeds these. Often none."""
+        """What `weigh` changes, by name; whoever captures, checkpoints or copies the weigher heeds them. Often none."""
         return {}
 
     def state_dict(self) -> dict[str, Any]:
@@ -54,10 +54,8 @@ class Weigher(ABC):
 
 def load_tensors(owner: str, places: dict[str, Tensor], values: dict[str, Any]) -> None:
     """Put values into the tensors of their names, or say in a sentence why they do not fit."""
-    require(
-        values.keys() == places.keys(),
-        f"{owner} keeps {', '.join(sorted(places)) or 'nothing'}, but was given {', '.join(sorted(values)) or 'nothing'}.",
-    )
+    kept, given = (", ".join(sorted(names)) or "nothing" for names in (places, values))
+    require(values.keys() == places.keys(), f"{owner} keeps {kept}, but was given {given}.")
     for name, place in places.items():
         require(
             tuple(place.shape) == tuple(values[name].shape),

@@ -18,9 +18,7 @@ from autoweight.training.schedules import check_schedule
 from autoweight.training.task import forward
 
 
-def check_training(
-    make_model: Callable[[], nn.Module], train: Samples, config: TrainingConfig, device: str
-) -> None:
+def check_training(make_model: Callable[[], nn.Module], train: Samples, config: TrainingConfig, device: str) -> None:
     """Raise `UserError` for what would end a training of such networks on these samples."""
     check_schedule(config)
     stage_starts(len(train) // config.batch_size * config.epochs, config.num_stages)

@@ -42,7 +42,11 @@ def few_threads(
 ) -> Iterator[None]:
     """One thread while small networks train on a CPU; the user's own number of threads comes back at the end."""
     before = torch.get_num_threads()
-    if before > 1 and samples.device.type == "cpu" and _operations(make_model, samples, batch_size) * networks < _SMALL_STEP:
+    if (
+        before > 1
+        and samples.device.type == "cpu"
+        and _operations(make_model, samples, batch_size) * networks < _SMALL_STEP
+    ):
         torch.set_num_threads(1)
     try:
         yield

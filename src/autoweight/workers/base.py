@@ -55,9 +55,7 @@ class ParamsWeigher(Weigher):
 
     capturable = True
 
-    def __init__(
-        self, rule: Rule, label_values: Tensor, strategy_params: Tensor, memory: Memory | None = None
-    ) -> None:
+    def __init__(self, rule: Rule, label_values: Tensor, strategy_params: Tensor, memory: Memory | None = None) -> None:
         self.rule, self.label_values, self.strategy_params, self.memory = rule, label_values, strategy_params, memory
 
     @torch.no_grad()
@@ -181,7 +179,7 @@ class Workers(ABC):
 
     @abstractmethod
     def _train(self, stage: int, strategy_params: Tensor, loaders: list[Loader]) -> Tensor:
-        """Run a stage's steps on batches of `loaders`, every slot weighted by its row of `strategy_params`; mean losses."""
+        """Run a stage's steps on batches of `loaders`, slots weighted by rows of `strategy_params`; mean losses."""
 
     @abstractmethod
     def _evaluate(self) -> Tensor:

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from autoweight.config import SearchConfig
+from autoweight.finding.actor import Actor
 from autoweight.finding.agents.agent import Agent, Transition
 from autoweight.finding.buffer import Buffer
 from autoweight.finding.critic import Critics
 from autoweight.finding.smooth import interpolate
 from autoweight.finding.update import Learner
-from autoweight.finding.actor import Actor
 from autoweight.strategy import Rule
 
 
