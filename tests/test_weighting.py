@@ -2,12 +2,12 @@ import math
 
 import pytest
 import torch
-from autoweight.strategy.state import StateTracker
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import autoweight as aw
+from autoweight.finding.state import StateTracker
 from autoweight.strategy.rule import weigh
 from autoweight.strategy.stages import stage_at, stage_starts
 

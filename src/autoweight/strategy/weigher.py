@@ -91,8 +91,10 @@ def check_batch(losses: Tensor, logits: Tensor, labels: Tensor, num_classes: int
             )
 
 
-def view_of(losses: Tensor, logits: Tensor, labels: Tensor, label_values: Tensor | None = None) -> View:
-    """A checked batch, one row a sample.
+def view_of(
+    losses: Tensor, logits: Tensor, labels: Tensor, label_values: Tensor | None = None, *, checked: bool = False
+) -> View:
+    """A batch, one row a sample; where its classes were `checked` beforehand, nobody looks at them again.
 
     Whole labels are classes, `[batch]`, or those of tokens, `[batch, tokens]`, each of which is a sample unless its
     label is -100. Float labels are targets of the outputs' shape: several labels, or regression.
@@ -107,7 +109,8 @@ def view_of(losses: Tensor, logits: Tensor, labels: Tensor, label_values: Tensor
         losses, logits, labels = losses.reshape(-1), logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
         valid = losses.isfinite() & (labels != IGNORED)
     else:
-        check_batch(losses, logits, labels, None if label_values is None else len(label_values))
+        if not checked:
+            check_batch(losses, logits, labels, None if label_values is None else len(label_values))
         valid = losses.isfinite()
     losses, logits = losses.float().where(valid, 0), logits.float().where(valid.unsqueeze(-1), 0)
     return View(losses, logits, labels, valid, label_values)

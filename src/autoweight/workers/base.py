@@ -68,7 +68,7 @@ class ParamsWeigher(Weigher):
         indices: Tensor | None = None,
     ) -> Tensor:
         """Equation 3."""
-        view = view_of(losses, logits, labels, self.label_values)
+        view = view_of(losses, logits, labels, self.label_values, checked=True)
         if self.memory is None:
             return self.rule.weigh(self.strategy_params, view).view_as(losses)
         places = places_of(indices, losses)
