@@ -12,6 +12,8 @@ from torch.testing import assert_close
 import autoweight as aw
 from autoweight.config import TrainingConfig
 from autoweight.data.loader import Loader
+from autoweight.methods.method import Weighted
+from autoweight.strategy import Rule
 from autoweight.training import captured
 from autoweight.training.captured import CapturedSteps
 from autoweight.training.steps import PlainSteps, Slot
@@ -51,7 +53,7 @@ def make_slots():
     shared, own = Loader(make_blobs(64), 16, seed=1), Loader(make_blobs(64, seed=2), 16, seed=5)
     weighers = (None, aw.Constant(warmup=0.5), aw.SelfPaced())
     return [
-        Slot(copy.deepcopy(model), loader, weigher, CONFIG)
+        Slot(copy.deepcopy(model), loader, Weighted(weigher), CONFIG)
         for loader, weigher in zip((shared, shared, own), weighers, strict=True)
     ]
 
@@ -74,9 +76,9 @@ def test_the_first_bad_step_is_known(stand_in, kind, monkeypatch):
     steps = kind(slots, CONFIG, TOTAL_STEPS)
     taken, step = [], slots[1].step
 
-    def poisoned(batch, progress):
+    def poisoned(batch, progress, trusted):
         taken.append(progress)
-        return step(batch, progress) * (float("nan") if len(taken) == 4 else 1)
+        return step(batch, progress, trusted) * (float("nan") if len(taken) == 4 else 1)
 
     monkeypatch.setattr(slots[1], "step", poisoned)
     assert steps.run(2, 9).first_bad_steps.tolist() == [-1, 5, -1]
@@ -91,8 +93,8 @@ def test_graphed_workers_equal_sequential_ones(stand_in, num_starts, options):
     assert workers.network_steps == expected.network_steps
     for one, two in zip(fast, slow, strict=True):
         assert_close(one.loss, two.loss, atol=2e-4, rtol=2e-4)
-        assert_close(one.accuracy, two.accuracy, atol=0.034, rtol=0)
-        assert one.accuracy[1] == one.reference_accuracy[1]
+        assert_close(one.score, two.score, atol=0.034, rtol=0)
+        assert one.score[1] == one.reference_score[1]
     workers.begin(seed=3)  # another episode, alike to the bit
     again = workers.run_stage(0, PARAMS)
     workers.begin(seed=3)
@@ -158,7 +160,7 @@ def test_weights_are_compiled_in_captured_steps_alone(stand_in, monkeypatch):
 
     for module in ("captured", "steps"):
         monkeypatch.setattr(f"autoweight.training.{module}.compiled", compiled)
-    slots = [Slot(mlp(), Loader(make_blobs(16), 16, seed=1), aw.Constant(), CONFIG)]
+    slots = [Slot(mlp(), Loader(make_blobs(16), 16, seed=1), Weighted(aw.Constant()), CONFIG)]
     PlainSteps(slots, CONFIG, total_steps=4).run(0, 2)
     assert aw.Constant.weigh not in asked
     CapturedSteps(slots, CONFIG, total_steps=4).run(0, 2)
@@ -167,7 +169,7 @@ def test_weights_are_compiled_in_captured_steps_alone(stand_in, monkeypatch):
 
 def test_weights_of_all_workers_compile_whole_and_once():
     whole, compilations = compiled_whole(ParamsWeigher.weigh)
-    all_features = problem(mlp, features=("loss", "entropy", "density", "label"), normalise=True)
+    all_features = Rule(("loss", "entropy", "density", "label"), normalised=True)
     logits, labels = torch.randn(6, 3), torch.arange(6) % 3
     losses = nn.functional.cross_entropy(logits, labels, reduction="none")
     for params in torch.randn(4, 5):
