@@ -73,6 +73,25 @@ def test_words_know_which_label_feature_it_is():
         assert who in describe(aw.Strategy(torch.tensor([[1.0, 0.0]]), Rule(("label",), label_feature=kind)))[0]
 
 
+def test_words_on_a_rival_are_those_of_its_card():
+    assert describe(aw.Focal()) == ["Easy samples count less."]
+    assert describe(aw.ClassBalanced([3, 4])) == ["Samples of rare classes count more."]
+
+    class Mine(aw.Uniform):
+        """Weighs as it likes."""
+
+    assert describe(Mine())  # of a module whose docstring is no card
+
+
+def test_words_on_a_memory():
+    rule = Rule(("margin", "history"))
+    (sentence,) = describe(aw.Strategy(torch.tensor([[2.0, -1.0, 0.0, 0.5]]), rule))
+    assert (
+        "samples whose label the network has come to believe in count more (weight 0.24 at a margin of -0.5" in sentence
+    )
+    assert "samples whose loss has long been above average count less" in sentence
+
+
 def test_words_do_not_repeat_what_stays_the_same():
     table = torch.tensor([[0.0, 0.0, 0.0], *[[-2.0, 0.0, 0.0]] * 3])
     after, since = describe(aw.Strategy(table, warmup_stages=1))

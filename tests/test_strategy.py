@@ -4,9 +4,11 @@ import pickle
 import pytest
 import safetensors.torch
 import torch
+from torch.testing import assert_close
 
 import autoweight as aw
 from autoweight.strategy import Rule, files
+from autoweight.strategy.regime import Regime
 from autoweight.strategy.rule import weigh
 
 from .conftest import batch_features
@@ -221,3 +223,70 @@ def test_files_with_an_actor_still_load_as_tables(tmp_path, batch):
     loaded = aw.load(tmp_path / "x")
     expected = aw.Strategy(TABLE, warmup_stages=1)
     assert torch.equal(loaded.weigh(*batch, progress=0.6), expected.weigh(*batch, progress=0.6))
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_gets_0_and_the_others_what_they_had_without_it(batch, normalised, bad):
+    losses, logits, labels = (part.clone() for part in batch)
+    losses[3], logits[3] = bad, float("nan")
+    strategy = aw.Strategy(TABLE, Rule(normalised=normalised))
+    weights = strategy.weigh(losses, logits, labels, progress=0.3)
+    kept = torch.arange(8) != 3
+    assert weights[3] == 0
+    assert_close(weights[kept], strategy.weigh(losses[kept], logits[kept], labels[kept], progress=0.3))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_batch_too_small_to_compare_in_is_said_once(batch, count):
+    strategy = aw.Strategy(TABLE)
+    small = [part[:count] for part in batch]
+    with pytest.warns(UserWarning, match=f"in one of {count} there is little to compare: drop such a batch") as said:
+        strategy.weigh(*small, progress=0.3)
+    assert len(said) == 1
+    strategy.weigh(*small, progress=0.6)  # not a word more
+    own_scale = aw.Strategy(torch.zeros(1, 3), Rule(("margin",)))
+    own_scale.weigh(*small, progress=0.3, indices=torch.arange(count))  # compares with nobody
+
+
+FOUND_IN = {"epochs": 60, "steps": 900, "batch_size": 64, "optimizer": "sgd", "weight_decay": 0.0, "schedule": "stages"}
+
+
+def test_a_strategy_records_the_training_that_it_was_found_in(tmp_path):
+    aw.Strategy(TABLE, info={"found_in": FOUND_IN}).save(tmp_path / "s")
+    assert aw.load(tmp_path / "s").regime == Regime(**FOUND_IN)
+    assert aw.Strategy(TABLE).regime is None
+
+
+@pytest.mark.parametrize(
+    ("use", "differences"),
+    [
+        ({}, []),
+        ({"epochs": 200, "steps": 3000, "batch_size": 128, "weight_decay": 2e-5}, []),
+        ({"epochs": 600}, ["epochs 600 instead of 60"]),
+        ({"epochs": None, "steps": 100}, ["steps 100 instead of 900"]),
+        ({"weight_decay": 5e-4}, ["weight_decay 0.0005 instead of 0.0"]),
+        (
+            {"optimizer": "adam", "schedule": "cosine"},
+            ["optimizer adam instead of sgd", "schedule cosine instead of stages"],
+        ),
+    ],
+)
+def test_what_is_far_from_it_is_named(use, differences):
+    assert Regime(**FOUND_IN).differences(Regime(**FOUND_IN | use)) == differences
+
+
+def loop_of(steps, batch):
+    """A user's loop, which only tells its progress and its batches."""
+    strategy = aw.Strategy(TABLE, info={"found_in": FOUND_IN})
+    large = [part.repeat(8, *[1] * (part.dim() - 1)) for part in batch]
+    for step in range(20):
+        strategy.weigh(*large, progress=step / steps)
+    return strategy
+
+
+def test_a_loop_that_is_far_from_it_hears_so_once(batch):
+    with pytest.warns(UserWarning, match=r"another training \(steps 20 instead of 900\) and may do harm") as said:
+        loop_of(20, batch)
+    assert len(said) == 1
+    loop_of(1000, batch)  # near: not a word
