@@ -20,10 +20,10 @@ from pathlib import Path
 
 import torch
 
-from autoweight import comparison, searching
-from autoweight.config import RunConfig, SearchConfig
+from autoweight.config import CmaesConfig, RunConfig, SearchConfig
 from autoweight.config.presets import noise, rare
 from autoweight.recipes import get_recipe
+from autoweight.runs import compare, find
 from autoweight.runs.folder import RunFolder
 from autoweight.strategy.files import RUN_FILE
 
@@ -43,7 +43,7 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "actor-critic without DNR": ("digits-noise", replace(ACTOR_CRITIC, reward="plain")),
     "actor-critic without 3SM": ("digits-noise", replace(ACTOR_CRITIC, stagewise=False)),
     "actor-critic without FDU": ("digits-noise", SAMPLED),
-    "cmaes, stages from the start": ("digits-noise", SearchConfig(coarse_share=0)),
+    "cmaes, stages from the start": ("digits-noise", SearchConfig(cmaes=CmaesConfig(coarse_share=0))),
     "cmaes, last guess": ("digits-noise", SearchConfig(**LAST_GUESS)),
     "cmaes, half the epochs, twice the episodes": ("digits-noise", HALF),
     "cmaes, half the epochs, twice the episodes, head start": ("digits-noise", replace(HALF, head_start=2)),
@@ -57,21 +57,28 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
 }
 BY_CLASS = {"label_feature": "class_frequency"}
 RARE = rare(SearchConfig())
-SATURATING = replace(RARE, start_bias=0.0, sigma=SearchConfig().sigma)
+SATURATING = replace(RARE, cmaes=CmaesConfig())
+
+
+def coarse(search: SearchConfig, share: float) -> SearchConfig:
+    """A search that looks for one theta in this share of its episodes."""
+    return replace(search, cmaes=replace(search.cmaes, coarse_share=share))
+
+
 for recipe in ("longtail", "imbalance"):
     for name, search in {
         recipe: RARE,
         f"{recipe}, frequency over classes": replace(RARE, **BY_CLASS),
         f"{recipe}, label alone": replace(RARE, features=("label",)),
         f"{recipe}, label alone, frequency over classes": replace(RARE, features=("label",), **BY_CLASS),
-        f"{recipe}, one theta": replace(get_recipe(f"digits-{recipe}").search, coarse_share=1.0),
-        f"{recipe}, stages from the start": replace(get_recipe(f"digits-{recipe}").search, coarse_share=0.0),
+        f"{recipe}, one theta": coarse(get_recipe(f"digits-{recipe}").search, 1.0),
+        f"{recipe}, stages from the start": coarse(get_recipe(f"digits-{recipe}").search, 0.0),
         f"{recipe}, last guess": replace(RARE, **LAST_GUESS),
         f"{recipe}, few trainings": replace(RARE, **FEW),
         f"{recipe}, around a bias of 0": SATURATING,
-        f"{recipe}, around a bias of 0, stages from the start": replace(SATURATING, coarse_share=0),
+        f"{recipe}, around a bias of 0, stages from the start": coarse(SATURATING, 0.0),
         f"{recipe}, not normalised": replace(SATURATING, normalise=False),
-        f"{recipe}, not normalised, stages from the start": replace(SATURATING, normalise=False, coarse_share=0),
+        f"{recipe}, not normalised, stages from the start": coarse(replace(SATURATING, normalise=False), 0.0),
     }.items():
         VARIANTS[name] = (f"digits-{recipe}", search)
 
@@ -87,7 +94,7 @@ def accuracies(config: RunConfig, method: str, strategy: Path | None = None) -> 
         config, methods=(method,), seed=0, num_seeds=TEST_SEEDS, strategy=None if strategy is None else str(strategy)
     )
     with tempfile.TemporaryDirectory() as folder:
-        result = comparison.compare(config, RunFolder(Path(folder)), lambda *progress: None)
+        result = compare.prepare(config).run(RunFolder(Path(folder)), lambda *progress: None)
     values: list[float] = result["methods"][method]["test_accuracy"]
     return values
 
@@ -126,7 +133,7 @@ def run(name: str, seed: int) -> None:
     recipe, search = VARIANTS[name]
     config = replace(get_recipe(recipe), search=search, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
-        strategy = searching.find_strategy(config, RunFolder(Path(folder)), lambda progress: None)
+        strategy = find.find_strategy(config, find.prepare(config), RunFolder(Path(folder)), lambda progress: None)
         outcome = evaluate(config, Path(folder) / RUN_FILE)
     info = {key: strategy.info[key] for key in ("seconds", "network_steps", "validation_gain", "dropped_trainings")}
     write({"variant": name, "seed": seed, "threads": torch.get_num_threads(), **info, **outcome})
@@ -136,7 +143,7 @@ def transfer(seed: int) -> None:
     """The recipe's search, and what it found in other places."""
     config = replace(get_recipe("digits-noise"), seed=seed)
     with tempfile.TemporaryDirectory() as folder:
-        searching.find_strategy(config, RunFolder(Path(folder)), lambda progress: None)
+        find.find_strategy(config, find.prepare(config), RunFolder(Path(folder)), lambda progress: None)
         move("transfer", Path(folder) / RUN_FILE, seed)
 
 

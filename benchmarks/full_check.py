@@ -22,17 +22,19 @@ from proxy_check import RESULTS, SEED, STAGES, found, noise_strategies
 from torch import Tensor, nn
 
 from autoweight.config import TrainingConfig
-from autoweight.data import Samples, Splits
+from autoweight.data import Samples, Splits, load_pool
 from autoweight.data.loader import Loader
+from autoweight.methods.method import Weighted
 from autoweight.models import make_network
 from autoweight.recipes import get_recipe
 from autoweight.runs.find import search_splits
+from autoweight.strategy import Rule
 from autoweight.strategy.features import label_values
 from autoweight.strategy.stages import stage_starts
-from autoweight.training.captured import CapturedSteps, states_of
-from autoweight.training.evaluate import accuracy
+from autoweight.training.captured import CapturedSteps
+from autoweight.training.evaluate import score
 from autoweight.training.steps import PlainSteps, Slot
-from autoweight.workers import Problem
+from autoweight.training.task import TASKS
 from autoweight.workers.base import ParamsWeigher
 
 RECIPES = ("cifar10-noise", "cifar10-noise-wide")
@@ -57,16 +59,14 @@ class Branches:
         self.val_by_class = [of_class(self.val, label) for label in range(self.val.num_classes)]
         self.wrong = wrong_ones(self.train)
         self.training = training
-        make_model = partial(make_network, network, tuple(self.train.inputs.shape[1:]), self.train.num_classes)
-        problem = Problem(make_model, self.train, self.val, training, normalise=normalise)
+        make_model = partial(make_network, network, self.train.input_shape, self.train.num_classes)
         torch.manual_seed(SEED)
         self.model: nn.Module = make_model().to(device)
         self.params = torch.zeros(3, device=device)
-        weigher = ParamsWeigher(
-            problem, label_values(splits.train.class_counts, "log_frequency").to(device), self.params
-        )
+        values = label_values(splits.train.class_counts, "log_frequency").to(device)
+        weigher = ParamsWeigher(Rule(normalised=normalise), values, self.params)
         loader = Loader(self.train, training.batch_size, SEED, "crop_flip")
-        self.slot = Slot(self.model, loader, weigher, training)
+        self.slot = Slot(self.model, loader, Weighted(weigher), training)
         total = loader.steps_per_epoch * training.epochs
         self.starts = stage_starts(total, STAGES)
         self.steps = (CapturedSteps if device == "cuda" else PlainSteps)([self.slot], training, total)
@@ -78,13 +78,13 @@ class Branches:
         known = max(stage for stage in range(len(rows) + 1) if rows[:stage] in self.moments)
         moment = self.moments[rows[:known]]
         with torch.no_grad():
-            for place, value in zip(states_of(self.slot), moment.states, strict=True):
+            for place, value in zip(self.slot.tensors(), moment.states, strict=True):
                 place.copy_(value)
         for stage in range(known, len(rows)):
             self.params.copy_(table[stage])
             self.steps.run(self.starts[stage], self.starts[stage + 1])
             memorised, over_all, *by_class = [
-                accuracy(self.model, part, self.training.precision)
+                score(self.model, part, TASKS[self.training.task], self.training.precision)
                 for part in (self.wrong, self.val, *self.val_by_class)
             ]
             moment = Moment(
@@ -97,7 +97,7 @@ class Branches:
         return moment
 
     def _states(self) -> list[Tensor]:
-        return [state.detach().clone() for state in states_of(self.slot)]
+        return [state.detach().clone() for state in self.slot.tensors()]
 
 
 def of_class(samples: Samples, label: int) -> Samples:
@@ -113,7 +113,8 @@ def wrong_ones(samples: Samples, count: int = 2000) -> Samples:
 def check(asked: argparse.Namespace) -> dict:
     """Train the strategies that were asked for."""
     config = get_recipe(asked.recipe)
-    splits = search_splits(replace(config, data=replace(config.data, folder=asked.data_dir, train_size=asked.images)))
+    config = replace(config, data=replace(config.data, folder=asked.data_dir, train_size=asked.images))
+    splits = search_splits(config, load_pool(config.data))
     training = replace(
         config.training, epochs=asked.epochs, weight_decay=asked.weight_decay, compile=asked.device == "cuda"
     )

@@ -21,6 +21,7 @@ from autoweight import Constant, Uniform
 from autoweight.config import TrainingConfig
 from autoweight.data import Samples
 from autoweight.data.loader import Loader
+from autoweight.methods.method import Weighted
 from autoweight.models import make_network
 from autoweight.training.captured import CapturedSteps, repeatable_kernels
 from autoweight.training.steps import PlainSteps, Slot
@@ -85,7 +86,7 @@ def make_slots(network: str, count: int, config: TrainingConfig, data: Samples, 
     """Fresh networks that share their batches."""
     loader = Loader(data, config.batch_size, 0, "crop_flip")
     models = [make_network(network, SHAPE, 10).to(DEVICE, memory_format=torch.channels_last) for _ in range(count)]
-    return [Slot(model, loader, weigher(), config) for model in models]
+    return [Slot(model, loader, Weighted(weigher()), config) for model in models]
 
 
 def captured_time(slots: list[Slot], config: TrainingConfig, steps: int) -> float:
@@ -179,7 +180,7 @@ def exact() -> None:
                     outcomes[kind] = [workers.run_stage(stage, params * (stage > 0)) for stage in range(3)]
             graphed, plain = outcomes[GraphedWorkers], outcomes[SequentialWorkers]
             gap = max(float(((a.loss - b.loss) / b.loss).abs().max()) for a, b in zip(graphed, plain, strict=True))
-            rewards = [float(a.accuracy[1] - a.reference_accuracy[1]) for a in graphed]
+            rewards = [float(a.score[1] - a.reference_score[1]) for a in graphed]
             print(f"{network:14}{precision:10}{gap:12.2e}   {rewards}")
             assert not any(rewards)
             assert gap < (1e-4 if precision == "float32" else 5e-2)

@@ -22,10 +22,13 @@ from torch import Tensor, nn
 
 from autoweight import Oracle, Strategy
 from autoweight.config import Feature, RunConfig
+from autoweight.data import load_pool
+from autoweight.finding.reward import reward_scale
+from autoweight.methods.method import Weighted
 from autoweight.models import make_network
 from autoweight.recipes import get_recipe
-from autoweight.finding.reward import reward_scale
-from autoweight.runs.find import proxy_training, search_splits
+from autoweight.runs.find import search_splits
+from autoweight.strategy import Rule
 from autoweight.strategy.stages import stage_at
 from autoweight.training.steps import Slot
 from autoweight.workers import GraphedWorkers, Problem
@@ -134,11 +137,11 @@ class WithOracle(GraphedWorkers):
 
     built = 0
 
-    def _slot(self, start: nn.Module, group: int, params: Tensor) -> Slot:
-        slot = super()._slot(start, group, params)
+    def _slot(self, start: nn.Module, group: int, strategy_params: Tensor) -> Slot:
+        slot = super()._slot(start, group, strategy_params)
         self.built += 1
         if self.built == self.num_workers and not bool(self.train.clean.all()):
-            slot.weigher = Oracle(clean=self.train.clean)
+            slot = Slot(slot.model, slot.loader, Weighted(Oracle(clean=self.train.clean)), slot.config)
         return slot
 
 
@@ -157,18 +160,16 @@ def check(proxy: Proxy, data_dir: str) -> dict:
     config = replace(
         config,
         data=replace(config.data, folder=data_dir, train_size=proxy.images),
-        search=replace(config.search, proxy_epochs=proxy.epochs),
+        training=replace(config.training, epochs=proxy.epochs, compile=False),
     )
     features, tables = strategies_for(config)
-    splits = search_splits(config)
+    splits = search_splits(config, load_pool(config.data))
     problem = Problem(
         partial(make_network, proxy.network, (3, 32, 32), splits.train.num_classes),
         splits.train,
         splits.val,
-        proxy_training(config),
-        features,
-        config.search.label_feature,
-        config.search.normalise,
+        config.training,
+        Rule(features, config.search.label_feature, normalised=config.search.normalise),
         augmentation="crop_flip",
         device="cuda",
         head_start=proxy.head_start,
@@ -185,8 +186,8 @@ def check(proxy: Proxy, data_dir: str) -> dict:
         "device": torch.cuda.get_device_name(),
         "seconds": time.perf_counter() - began,
         "names": list(tables),
-        "accuracy": [outcome.accuracy.tolist() for outcome in outcomes],
-        "reference": [float(outcome.reference_accuracy[0]) for outcome in outcomes],
+        "accuracy": [outcome.score.tolist() for outcome in outcomes],
+        "reference": [float(outcome.reference_score[0]) for outcome in outcomes],
     }
 
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from autoweight.config import RunConfig
+from autoweight.methods.early_stop import EARLY_STOP
 from autoweight.recipes import get_recipe
 
 ROOT = Path(__file__).parents[1]
@@ -79,8 +80,9 @@ def add(run: Path, name: str, strategy: str = "") -> None:
     if "search" in result:
         result["search"]["guesses"] = guesses(metrics)
     for method, values in result["methods"].items():
-        for figure in ("val_accuracy", "train_loss"):
-            values[figure] = [curve(metrics, method, seed, figure) for seed in result["seeds"]]
+        if method != EARLY_STOP:  # whose curve is uniform's
+            for figure in ("val_score", "train_loss"):
+                values[figure] = [curve(metrics, method, seed, figure) for seed in result["seeds"]]
     collect(kept_runs() | {name: result})
     RUNS.mkdir(parents=True, exist_ok=True)
     (RUNS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
@@ -203,8 +205,18 @@ def is_present(run: dict[str, Any]) -> bool:
         return False
     config = run["config"]
     today, defaults = (json.loads(json.dumps(asdict(x))) for x in (get_recipe(config["recipe"]), RunConfig(recipe="")))
+    config = config | {"search": nested(config["search"], defaults["search"]["cmaes"])}
     parts = ("data", "training", "search")
     return not any(first_difference(today[part], defaults[part] | config[part]) for part in parts)
+
+
+def nested(search: dict[str, Any], cmaes: dict[str, Any]) -> dict[str, Any]:
+    """A search's settings with those of CMA-ES in their own part; runs kept earlier had them beside the others."""
+    if "cmaes" in search:
+        return search
+    own = {name: search[name] for name in ("knots", "sigma", "coarse_share") if name in search}
+    start = {name: search[f"start_{name}"] for name in ("loss", "bias") if search.get(f"start_{name}")}
+    return search | {"cmaes": cmaes | own | {"start": start}}
 
 
 def summary(tasks: dict[Task, Rows], runs: Runs) -> Iterator[str]:

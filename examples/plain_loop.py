@@ -14,12 +14,13 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import autoweight as aw
 from autoweight.config import DataConfig
-from autoweight.data import load_splits
+from autoweight.data import load_pool
 
 EPOCHS = 60
 
 torch.manual_seed(0)
-data = load_splits(DataConfig(noise="uniform", noise_rate=0.4), seed=0)
+config = DataConfig(noise="uniform", noise_rate=0.4)
+data = load_pool(config).splits(config, seed=0)
 loader = DataLoader(TensorDataset(data.train.inputs, data.train.labels), batch_size=64, shuffle=True, drop_last=True)
 model = nn.Sequential(nn.Flatten(), nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

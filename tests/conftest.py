@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from autoweight.data import Samples
+from autoweight.strategy import Rule
+from autoweight.strategy.weigher import view_of
 
 # Tests run side by side, and so do the commands that they start: two that use all cores slow each other down tenfold.
 torch.set_num_threads(1)
@@ -19,6 +21,12 @@ def make_blobs(count: int = 60, num_classes: int = 3, seed: int = 0) -> Samples:
     angles = 2 * torch.pi * labels / num_classes
     centres = 3 * torch.stack([angles.cos(), angles.sin()], dim=1)
     return Samples.of(centres + torch.randn(count, 2, generator=generator), labels, num_classes)
+
+
+def batch_features(losses, logits, labels, names, values=None, label_feature="log_frequency"):
+    """The normalised features of a batch, as a rule sees them, `[batch, features]`."""
+    rule, view = Rule(tuple(names), label_feature), view_of(losses, logits, labels, values)
+    return torch.stack([rule._column(name, view) for name in names], dim=-1)
 
 
 @pytest.fixture

@@ -8,12 +8,13 @@ from torch import nn
 from torch.testing import assert_close
 
 from autoweight.config import ActorCriticConfig, SearchConfig
+from autoweight.finding.actor import Actor
 from autoweight.finding.agents.actor_critic import ActorCritic
 from autoweight.finding.agents.agent import Transition
 from autoweight.finding.buffer import Buffer, TransitionBatch
 from autoweight.finding.critic import Critics
 from autoweight.finding.update import Learner
-from autoweight.strategy.actor import Actor, bounds_of
+from autoweight.strategy import Rule
 
 
 def filled_buffer(rows=7, workers=3, capacity=0):
@@ -61,7 +62,7 @@ def test_the_rest_of_an_episode_by_hand():
 
 def make_learner(**options):
     config = ActorCriticConfig(hidden=(8, 8, 8), embedding_size=4, **options)
-    bounds = bounds_of(("loss",))
+    bounds = Rule(("loss",)).bounds
     torch.manual_seed(0)
     actor = Actor(4, bounds, config.hidden, config.embedding_size, config.bounded)
     critics = Critics(4, bounds, config.hidden, config.embedding_size, config.num_critics)
@@ -158,7 +159,7 @@ def test_gradients_of_one_big_batch_are_the_workers_average():
 def make_agent(exploration="episode", num_workers=1000):
     own = ActorCriticConfig(exploration=exploration)
     config = SearchConfig(features=("loss",), num_workers=num_workers, actor_critic=own)
-    return ActorCritic(config, 4, bounds_of(("loss",)), seed=0)
+    return ActorCritic(config, Rule(("loss",)), 4, seed=0)
 
 
 def test_exploration_narrows_along_the_search_and_stays_in_the_box():
@@ -181,6 +182,6 @@ def test_the_authors_exploration_leaves_seven_of_ten_workers_alone():
 
 
 def test_bounded_actors_stay_in_the_box():
-    actor = Actor(4, bounds_of(("loss", "label")), (8, 8, 8), 4, bounded=True)
+    actor = Actor(4, Rule(("loss", "label")).bounds, (8, 8, 8), 4, bounded=True)
     params = actor(torch.tensor([[1.0, 1e6, -1e6]]))
-    assert (params.abs() <= bounds_of(("loss", "label"))).all()
+    assert (params.abs() <= Rule(("loss", "label")).bounds).all()

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -12,13 +13,19 @@ from torch.testing import assert_close
 import autoweight as aw
 from autoweight.config import TrainingConfig
 from autoweight.data.loader import Loader
-from autoweight.training import captured
+from autoweight.methods.method import Weighted
+from autoweight.strategy import Rule
+from autoweight.training import captured, loop
 from autoweight.training.captured import CapturedSteps
 from autoweight.training.steps import PlainSteps, Slot
-from autoweight.workers import GraphedWorkers, SequentialWorkers, graphed
+from autoweight.workers import GraphedWorkers, SequentialWorkers, graphed, make_workers
 from autoweight.workers.base import ParamsWeigher
 
 from .conftest import make_blobs
+from .rivals import Rationed
+from .settings import SETTINGS
+from .test_settings import assert_agree, weigher_for
+from .test_settings import run as run_setting
 from .test_workers import PARAMS, check_meanwhile, cnn, images, mlp, problem, run, with_dropout
 
 CONFIG = TrainingConfig(epochs=6, batch_size=16, num_stages=3, drop_stages=(1, 2), weight_decay=1e-3)
@@ -51,7 +58,7 @@ def make_slots():
     shared, own = Loader(make_blobs(64), 16, seed=1), Loader(make_blobs(64, seed=2), 16, seed=5)
     weighers = (None, aw.Constant(warmup=0.5), aw.SelfPaced())
     return [
-        Slot(copy.deepcopy(model), loader, weigher, CONFIG)
+        Slot(copy.deepcopy(model), loader, Weighted(weigher), CONFIG)
         for loader, weigher in zip((shared, shared, own), weighers, strict=True)
     ]
 
@@ -74,9 +81,9 @@ def test_the_first_bad_step_is_known(stand_in, kind, monkeypatch):
     steps = kind(slots, CONFIG, TOTAL_STEPS)
     taken, step = [], slots[1].step
 
-    def poisoned(batch, progress):
+    def poisoned(batch, progress, trusted):
         taken.append(progress)
-        return step(batch, progress) * (float("nan") if len(taken) == 4 else 1)
+        return step(batch, progress, trusted) * (float("nan") if len(taken) == 4 else 1)
 
     monkeypatch.setattr(slots[1], "step", poisoned)
     assert steps.run(2, 9).first_bad_steps.tolist() == [-1, 5, -1]
@@ -91,12 +98,109 @@ def test_graphed_workers_equal_sequential_ones(stand_in, num_starts, options):
     assert workers.network_steps == expected.network_steps
     for one, two in zip(fast, slow, strict=True):
         assert_close(one.loss, two.loss, atol=2e-4, rtol=2e-4)
-        assert_close(one.accuracy, two.accuracy, atol=0.034, rtol=0)
-        assert one.accuracy[1] == one.reference_accuracy[1]
+        assert_close(one.score, two.score, atol=0.034, rtol=0)
+        assert one.score[1] == one.reference_score[1]
     workers.begin(seed=3)  # another episode, alike to the bit
     again = workers.run_stage(0, PARAMS)
     workers.begin(seed=3)
     assert torch.equal(again.loss, workers.run_stage(0, PARAMS).loss)
+
+
+@pytest.mark.parametrize("stand_in", [reversed], indirect=True, ids=["in reverse"])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_graphed_workers_equal_sequential_ones_in_every_setting(stand_in, name):
+    assert_agree(
+        run_setting(GraphedWorkers, SETTINGS[name], 2)[0], run_setting(SequentialWorkers, SETTINGS[name], 2)[0]
+    )
+
+
+@pytest.mark.parametrize("stand_in", [reversed], indirect=True, ids=["in reverse"])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_captured_steps_equal_plain_ones_in_every_setting(stand_in, name):
+    setting, slots = SETTINGS[name], []
+    config = replace(setting.training, average=0.8)
+    for kind in (PlainSteps, CapturedSteps):
+        torch.manual_seed(0)
+        loader = Loader(setting.train, 16, seed=1)
+        slot = Slot(setting.make_model(), loader, Weighted(weigher_for(setting)), config)
+        kind([slot], config, total_steps=12).run(0, 12)
+        slots.append(slot)
+    for one, two in zip(*(slot.tensors() for slot in slots), strict=True):
+        assert_close(two.double(), one.double(), atol=1e-4, rtol=1e-4)
+
+
+class WithScratch(nn.Linear):
+    """Keeps a running mean in a buffer that no state_dict has."""
+
+    def __init__(self):
+        super().__init__(2, 3)
+        self.register_buffer("mean", torch.zeros(2), persistent=False)
+
+    def forward(self, inputs):
+        if self.training:
+            self.mean.lerp_(inputs.detach().mean(dim=0), 0.3)
+        return super().forward(inputs - self.mean)
+
+
+def test_no_buffer_is_carried_from_one_episode_into_the_next(stand_in):
+    workers, outcomes = GraphedWorkers(problem(WithScratch), 4), []
+    for _ in range(2):
+        workers.begin(seed=3)
+        outcomes.append([workers.run_stage(stage, PARAMS) for stage in range(4)])
+    for one, two in zip(*outcomes, strict=True):
+        assert torch.equal(one.loss, two.loss)
+        assert torch.equal(one.score, two.score)
+    assert_agree(outcomes[0], run_stages(SequentialWorkers, problem(WithScratch)))
+
+
+def run_stages(kind, of):
+    workers = kind(of, 4)
+    workers.begin(seed=3)
+    return [workers.run_stage(stage, PARAMS) for stage in range(4)]
+
+
+@pytest.mark.parametrize("rule", [Rule(), Rule(("loss", "margin", "history"))])
+def test_no_memory_is_carried_from_one_episode_into_the_next(stand_in, rule):
+    workers, losses = GraphedWorkers(problem(mlp, rule=rule), 4), []
+    params = torch.ones(4, len(rule.param_names))
+    for _ in range(2):
+        workers.begin(seed=3)
+        losses.append(torch.stack([workers.run_stage(stage, params).loss for stage in range(2)]))
+    assert torch.equal(*losses)
+
+
+@pytest.mark.parametrize("make", [Rationed, lambda: aw.Constant(margin=1.0, history=-1.0, warmup=0.0)])
+def test_a_capture_leaves_what_a_weigher_keeps_untouched(stand_in, make):
+    slots = [Slot(mlp(), Loader(make_blobs(64), 16, seed=1), Weighted(make()), CONFIG) for _ in range(2)]
+    slots[1].model.load_state_dict(slots[0].model.state_dict())
+    before = [tensor.clone() for tensor in slots[0].tensors()]
+    steps = CapturedSteps(slots[:1], CONFIG, TOTAL_STEPS)
+    assert all(torch.equal(*pair) for pair in zip(before, slots[0].tensors(), strict=True))
+    steps.run(0, 7)
+    PlainSteps(slots[1:], CONFIG, TOTAL_STEPS).run(0, 7)
+    for name, kept in slots[0].method.tensors().items():
+        assert_close(kept.double(), slots[1].method.tensors()[name].double(), atol=20, rtol=1e-4, msg=name)
+
+
+@pytest.mark.parametrize("where", ["workers", "training"])
+def test_a_full_memory_is_not_called_impossible_to_capture(where, monkeypatch):
+    def fail(*work):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    if where == "workers":
+        monkeypatch.setattr("autoweight.workers._probe", fail)
+        with pytest.raises(torch.OutOfMemoryError):
+            make_workers(problem(mlp), 4)
+        return
+    monkeypatch.setattr(loop, "CapturedSteps", fail)
+    loader = Loader(make_blobs(64), 16, seed=1)
+    slot = Slot(mlp(), loader, None, CONFIG)
+    monkeypatch.setattr(type(loader.samples), "device", SimpleNamespace(type="cuda"))
+    monkeypatch.setattr(loop, "check_buffers", lambda *network: None)
+    monkeypatch.setattr(loader, "plan", lambda epoch: SimpleNamespace(row=lambda step: None))
+    monkeypatch.setattr(loader, "batch", lambda row: SimpleNamespace(inputs=None))
+    with pytest.raises(torch.OutOfMemoryError):
+        loop._make_steps([slot], CONFIG, TOTAL_STEPS)
 
 
 def test_networks_with_dropout_are_not_captured_side_by_side(stand_in):
@@ -158,7 +262,7 @@ def test_weights_are_compiled_in_captured_steps_alone(stand_in, monkeypatch):
 
     for module in ("captured", "steps"):
         monkeypatch.setattr(f"autoweight.training.{module}.compiled", compiled)
-    slots = [Slot(mlp(), Loader(make_blobs(16), 16, seed=1), aw.Constant(), CONFIG)]
+    slots = [Slot(mlp(), Loader(make_blobs(16), 16, seed=1), Weighted(aw.Constant()), CONFIG)]
     PlainSteps(slots, CONFIG, total_steps=4).run(0, 2)
     assert aw.Constant.weigh not in asked
     CapturedSteps(slots, CONFIG, total_steps=4).run(0, 2)
@@ -167,7 +271,7 @@ def test_weights_are_compiled_in_captured_steps_alone(stand_in, monkeypatch):
 
 def test_weights_of_all_workers_compile_whole_and_once():
     whole, compilations = compiled_whole(ParamsWeigher.weigh)
-    all_features = problem(mlp, features=("loss", "entropy", "density", "label"), normalise=True)
+    all_features = Rule(("loss", "entropy", "density", "label"), normalised=True)
     logits, labels = torch.randn(6, 3), torch.arange(6) % 3
     losses = nn.functional.cross_entropy(logits, labels, reduction="none")
     for params in torch.randn(4, 5):

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.errors import RunError, UserError
+from autoweight.storage.checkpoint import CheckpointFile
 
 
 @pytest.fixture

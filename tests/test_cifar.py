@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from autoweight.config import DataConfig
-from autoweight.data import cifar, load_splits
+from autoweight.data import cifar, load_pool
 from autoweight.data.cifar import cifar10, cifar100
 from autoweight.data.cifar_human import cifar10n_aggre, cifar10n_random1, cifar10n_worse, cifar100n
 from autoweight.errors import UserError
@@ -320,7 +320,7 @@ def test_validation_labels_are_true(monkeypatch, tmp_path, final):
     pool, _ = cifar10(write(monkeypatch, tmp_path, "cifar10"))
     torch.save(human_labels(pool), tmp_path / "CIFAR-10_human.pt")
     config = DataConfig("cifar10n", str(tmp_path), train_size=60, val_size=30, train_on_all=True)
-    train, val, test = load_splits(config, seed=0, final=final)
+    train, val, test = load_pool(config).splits(config, seed=0, final=final)
     assert val.labels.equal(val.true_labels)
     assert val.labels.equal(pool.labels[val.source])
     assert not train.clean.any()

@@ -17,9 +17,9 @@ import torch
 import yaml
 
 import autoweight as aw
-from autoweight import cli, commands
-from autoweight.config.files import dump_config, load_config
+from autoweight.cli import commands, typed
 from autoweight.cli.messages import one_sentence
+from autoweight.config.files import dump_config, load_config
 from autoweight.methods import METHODS
 from autoweight.models import NETWORKS
 from autoweight.recipes import RECIPES, get_recipe
@@ -53,7 +53,7 @@ def test_compare_writes_what_the_design_says(tmp_path):
     result = result_of(folder)
     assert result["recipe"] == "digits-noise"
     assert result["seeds"] == [3, 4]
-    assert list(result["methods"]) == ["uniform", "oracle", "focal"]
+    assert list(result["methods"]) == ["uniform", "early_stop", "oracle", "focal"]
     for values in result["methods"].values():
         assert len(values["test_accuracy"]) == len(values["train_seconds"]) == 2
         assert all(0 <= accuracy <= 1 for accuracy in values["test_accuracy"])
@@ -85,9 +85,12 @@ def test_search_then_train_with_law(tmp_path):
     shown = autoweight(*words, cwd=tmp_path)
     assert "count" in shown.stdout
     result = result_of(tmp_path / "found")
-    assert set(result["search"]) == {"validation_gain", "seconds", "episodes", "network_steps", "strategy"}
-    gain = 100 * result["search"]["validation_gain"]
-    assert f"{abs(gain):.1f} points {'ahead of' if gain >= 0 else 'behind'} no weighting" in shown.stdout
+    keys = {"validation_gain", "validation_gain_error", "seconds", "episodes", "network_steps", "strategy"}
+    assert set(result["search"]) == keys
+    gain, error = (100 * result["search"][f"validation_gain{kind}"] for kind in ("", "_error"))
+    assert error > 0
+    ahead = f"points {'ahead of' if gain >= 0 else 'behind'} no weighting"
+    assert f"{abs(gain):.1f} (standard error {error:.1f}) {ahead}" in shown.stdout
     strategy = aw.load(tmp_path / "found" / "strategy.safetensors")
     assert strategy.info["recipe"] == "digits-noise"
     use_it = shlex.split(shown.stdout.split("use it: autoweight")[1])
@@ -98,19 +101,20 @@ def test_search_then_train_with_law(tmp_path):
     words += ["--network", "small_cnn", "--training.batch-size", 16]
     autoweight(*words, "--out", "law", *SHORT, cwd=tmp_path)
     assert list(result_of(tmp_path / "law")["methods"]) == ["law"]
-    live = ["compare", "digits-noise", "--methods", "law", "--strategy", "found/strategy.safetensors", *SHORT]
-    autoweight(*live, "--knob", "law.live=True", "--out", "live", cwd=tmp_path)
+    again = ["compare", "digits-noise", "--methods", "law", "--strategy", "found/strategy.safetensors", *SHORT]
+    autoweight(*again, "--out", "again", cwd=tmp_path)
     (tmp_path / "found" / "strategy.safetensors").unlink()
-    assert "law" in autoweight("compare", "--out", "live", "--resume", cwd=tmp_path).stdout  # what is done can be seen
+    assert "law" in autoweight("compare", "--out", "again", "--resume", cwd=tmp_path).stdout  # what is done can be seen
     assert "is gone: put it back" in autoweight("search", "--out", "found", "--resume", cwd=tmp_path, status=2).stderr
-    autoweight("compare", "--config", "live/config.yaml", "--methods", "uniform", "--out", "plain", cwd=tmp_path)
+    autoweight("compare", "--config", "again/config.yaml", "--methods", "uniform", "--out", "plain", cwd=tmp_path)
 
 
 def test_a_search_by_plain_accuracy_tells_it(tmp_path):
     words = ["search", "digits-noise", "--search.reward", "plain", "--out", "found", *SHORT_SEARCH]
     shown = autoweight(*words, cwd=tmp_path)
-    right = 100 * result_of(tmp_path / "found")["search"]["validation_gain"]
-    assert f"it was {right:.1f} % right, late stages counting more" in shown.stdout
+    search = result_of(tmp_path / "found")["search"]
+    right, error = 100 * search["validation_gain"], 100 * search["validation_gain_error"]
+    assert f"it was {right:.1f} (standard error {error:.1f}) % right, late stages counting more" in shown.stdout
 
 
 def wait_for(path: Path, process: subprocess.Popen) -> None:
@@ -211,14 +215,14 @@ def test_help_shows_the_defaults_of_the_recipe_wherever_it_stands(tmp_path):
 def test_demo_tells_the_whole_story(tmp_path):
     config = commands.demo_config()
     training = replace(config.training, epochs=2, num_stages=4)
-    search = replace(config.search, num_episodes=2, num_workers=5, choice_rounds=1, warmup_stages=1, coarse_share=0)
+    search = replace(config.search, num_episodes=2, num_workers=5, choice_rounds=1, warmup_stages=1)
     short = replace(config, training=training, search=search, num_seeds=1)
     (tmp_path / "short.yaml").write_text(dump_config(short))
     shown = autoweight("demo", "--config", "short.yaml", "--out", "run", cwd=tmp_path).stdout
     assert "all samples count the same" in shown
     assert all(method in shown for method in ("uniform", "law", "constant", "focal", "self_paced", "oracle"))
     result = result_of(tmp_path / "run")
-    assert list(result["methods"]) == list(config.methods)
+    assert list(result["methods"]) == ["uniform", "early_stop", *config.methods[1:]]
     assert result["search"]["strategy"] == "strategy.safetensors"
     assert "law" in result["recovered"]
 
@@ -239,11 +243,11 @@ def test_a_finished_run_can_be_shown_where_nothing_can_be_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("typed", "value"), [("3", 3), ("3.0", 3.0), ("-1e-3", -0.001), ("True", True), ("hard", "hard")]
+    ("word", "value"), [("3", 3), ("3.0", 3.0), ("-1e-3", -0.001), ("True", True), ("hard", "hard")]
 )
-def test_knobs_are_numbers_truths_or_words(typed, value):
-    assert cli._split_knob(f"focal.gamma={typed}") == ("focal", "gamma", value)
-    assert type(cli._split_knob(f"focal.gamma={typed}")[2]) is type(value)
+def test_knobs_are_numbers_truths_or_words(word, value):
+    assert typed._split_knob(f"focal.gamma={word}") == ("focal", "gamma", value)
+    assert type(typed._split_knob(f"focal.gamma={word}")[2]) is type(value)
 
 
 def test_a_run_on_files_resumes_from_anywhere_and_says_how_to_use_it(tmp_path):
@@ -313,7 +317,7 @@ MISTAKES = {
     "infinite rate": (["train", "digits-noise", "--training.learning-rate", "inf"], "rate must be a finite number"),
     "infinite knob": (["train", "digits-noise", "--method", "focal", "--knob", "focal.gamma=inf"], "finite number"),
     "drop before the start": (["train", "digits-noise", "--training.drop-stages", "-1"], "counted from 0"),
-    "no step": (["search", "digits-noise", "--search.sigma", "0"], "search.sigma must be above 0"),
+    "no step": (["search", "digits-noise", "--search.cmaes.sigma", "0"], "search.cmaes.sigma must be above 0"),
     "no reward": (["search", "digits-noise", "--search.reward-gain", "0"], "reward_gain must be above 0"),
     "reward out of range": (["search", "digits-noise", "--search.reward-growth", "81"], "goes up to 80, but is 81"),
     "lag out of range": (
@@ -372,7 +376,7 @@ def test_a_machine_that_is_full_gets_one_sentence(monkeypatch, capsys, error, se
     def run(words):
         raise error
 
-    monkeypatch.setattr("autoweight.cli.run", run)
+    monkeypatch.setattr("autoweight.cli.run.run", run)
     code, message = run_here(monkeypatch, capsys, ["demo"])
     assert code == 1
     assert sentence in message

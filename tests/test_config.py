@@ -4,8 +4,8 @@ import pytest
 
 from autoweight.config import DataConfig, RunConfig, SearchConfig, TrainingConfig
 from autoweight.config.files import dump_config, first_difference, load_config
-from autoweight.errors import UserError
 from autoweight.config.presets import PRESETS
+from autoweight.errors import UserError
 from autoweight.recipes import RECIPES, get_recipe
 
 
@@ -13,7 +13,7 @@ from autoweight.recipes import RECIPES, get_recipe
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_configuration_survives_its_file(tmp_path, recipe, preset):
     config = get_recipe(recipe)
-    config = replace(config, search=PRESETS[preset](config.search), knobs={"focal": {"gamma": 3.0}})
+    config = replace(config, search=PRESETS[preset].search(config.search), knobs={"focal": {"gamma": 3.0}})
     path = tmp_path / "config.yaml"
     path.write_text(dump_config(config))
     assert load_config(path) == config
@@ -28,7 +28,7 @@ def test_every_configuration_survives_its_file(tmp_path, recipe, preset):
         ("noise_rate: 0.4", "noise_rate: .nan", "data.noise_rate must be a finite number, but is nan"),
         ("noise: uniform", "noise: none", "a data.noise_rate of 0.4 does nothing while data.noise is none"),
         ("imbalance_factor: 1", "imbalance_factor: 50", "a data.imbalance_factor of 50 does nothing"),
-        ("noise: uniform", "noise: unifrm", "'none', 'uniform', 'uniform_other' or 'asymmetric'"),
+        ("noise: uniform", "noise: unifrm", "'none', 'uniform', 'uniform_other', 'asymmetric' or 'cifar10_asymmetric'"),
         ("recipe: digits-noise", "recipe: ../digits", "'../digits' is no name of a recipe"),
         ("epochs: 60", "epochs: 6.5", "training.epochs is 6.5"),
         ("epochs: 60", "epochs: many", "training.epochs is 'many'"),

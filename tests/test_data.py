@@ -4,13 +4,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from autoweight.config import DataConfig
-from autoweight.data import Samples, as_samples, check_training_data, load_splits
+from autoweight.data import Samples, as_samples, check_training_data, load_pool
 from autoweight.data.corruptions import asymmetric_noise, long_tail, step_imbalance, uniform_noise
 from autoweight.data.loader import Loader, crop_flip
 from autoweight.data.splits import stratified_split
 from autoweight.errors import UserError
 
 from .conftest import make_blobs
+
+
+def load_splits(config, seed, **options):
+    return load_pool(config).splits(config, seed, **options)
 
 
 def wrong_share_within(samples, expected):

@@ -6,14 +6,15 @@ from torch.testing import assert_close
 
 from autoweight.errors import UserError
 from autoweight.strategy.features import (
-    FEATURES,
-    batch_features,
+    OF_THE_BATCH,
     check_features,
     density,
     entropy,
     label_values,
     normalise,
 )
+
+from .conftest import batch_features
 
 
 def test_normalise_by_hand():
@@ -60,7 +61,7 @@ def test_label_feature_is_zero_on_balanced_data():
 
 def _features(losses, logits, labels, classes=3):
     values = label_values(torch.arange(1, classes + 1), "log_frequency")
-    return batch_features(losses, logits, labels, FEATURES, values)
+    return batch_features(losses, logits, labels, OF_THE_BATCH, values)
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,12 @@ from torch.testing import assert_close
 
 import autoweight as aw
 from autoweight.methods import METHODS, TrainingFacts, check_knobs, make_method
+from autoweight.methods.method import Method, Weighted
 from autoweight.methods.self_paced import self_paced_weights
 
 from .conftest import make_blobs
 
+WEIGHERS = [name for name, made in METHODS.items() if not (isinstance(made, type) and issubclass(made, Method))]
 FACTS = TrainingFacts(torch.tensor([6, 3, 1]), torch.tensor([True, False] * 5))
 
 
@@ -22,6 +24,13 @@ def knobs_of_method(tmp_path):
     return {"law": {"strategy": str(tmp_path / "s")}}
 
 
+def make_weigher(*wanted):
+    """What a method of the registry weighs by."""
+    method = make_method(*wanted)
+    assert isinstance(method, Weighted)
+    return method.weigher
+
+
 def make_batch(count=6, classes=3, dtype=torch.float32):
     generator = torch.Generator().manual_seed(count)
     logits = torch.randn(count, classes, generator=generator, dtype=dtype).requires_grad_()
@@ -29,11 +38,12 @@ def make_batch(count=6, classes=3, dtype=torch.float32):
     return cross_entropy(logits, labels, reduction="none"), logits, labels
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.filterwarnings("ignore:weights are relative to the batch")
+@pytest.mark.parametrize("name", WEIGHERS)
 @pytest.mark.parametrize("progress", [0.0, 0.3, 0.999])
 @pytest.mark.parametrize("count", [1, 6])
 def test_weights_have_the_shape_and_type_of_the_losses_and_no_gradient(name, progress, count, knobs_of_method):
-    weigher = make_method(name, FACTS, knobs_of_method.get(name, {}))
+    weigher = make_weigher(name, FACTS, knobs_of_method.get(name, {}))
     losses, logits, labels = make_batch(count)
     weights = weigher.weigh(losses, logits, labels, progress=progress, indices=torch.arange(count))
     assert weights.shape == losses.shape
@@ -43,9 +53,9 @@ def test_weights_have_the_shape_and_type_of_the_losses_and_no_gradient(name, pro
     assert (weights >= 0).all()
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", WEIGHERS)
 def test_weights_follow_a_permutation(name, knobs_of_method):
-    weigher = make_method(name, FACTS, knobs_of_method.get(name, {}))
+    weigher = make_weigher(name, FACTS, knobs_of_method.get(name, {}))
     losses, logits, labels = make_batch()
     order = torch.tensor([3, 1, 5, 0, 4, 2])
     weights = weigher.weigh(losses, logits, labels, progress=0.6, indices=torch.arange(6))
@@ -53,7 +63,7 @@ def test_weights_follow_a_permutation(name, knobs_of_method):
     assert_close(moved, weights[order])
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", WEIGHERS)
 @pytest.mark.parametrize(
     ("losses", "labels", "sentence"),
     [
@@ -68,14 +78,14 @@ def test_weights_follow_a_permutation(name, knobs_of_method):
     ],
 )
 def test_a_batch_that_torch_would_bend_is_refused(name, losses, labels, sentence, knobs_of_method):
-    weigher = make_method(name, FACTS, knobs_of_method.get(name, {}))
+    weigher = make_weigher(name, FACTS, knobs_of_method.get(name, {}))
     with pytest.raises(aw.UserError, match=re.escape(sentence)):
         weigher.weigh(losses, torch.zeros(6, 3), labels, progress=0.5, indices=torch.arange(6))
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", WEIGHERS)
 def test_half_precision_around_it_changes_no_weight(name, knobs_of_method):
-    weigher = make_method(name, FACTS, knobs_of_method.get(name, {}))
+    weigher = make_weigher(name, FACTS, knobs_of_method.get(name, {}))
     losses, logits, labels = (part.detach() for part in make_batch())
     logits = logits.bfloat16()
     weights = weigher.weigh(losses, logits.float(), labels, progress=0.6, indices=torch.arange(6))
@@ -84,15 +94,15 @@ def test_half_precision_around_it_changes_no_weight(name, knobs_of_method):
     assert torch.equal(half, weights)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", WEIGHERS)
 def test_an_empty_batch_is_refused(name, knobs_of_method):
-    weigher, nothing = make_method(name, FACTS, knobs_of_method.get(name, {})), torch.zeros(0)
+    weigher, nothing = make_weigher(name, FACTS, knobs_of_method.get(name, {})), torch.zeros(0)
     with pytest.raises(aw.UserError, match="the batch is empty"):
         weigher.weigh(nothing, torch.zeros(0, 3), nothing.long(), progress=0.5, indices=nothing.long())
 
 
 def test_labels_have_to_lie_within_the_class_counts():
-    strategy = aw.Strategy(torch.zeros(1, 2), features=("label",), class_counts=torch.tensor([3, 3]))
+    strategy = aw.Strategy(torch.zeros(1, 2), aw.Rule(("label",)), class_counts=torch.tensor([3, 3]))
     for weigher in (strategy, aw.ClassBalanced(torch.tensor([3, 3]))):
         with pytest.raises(aw.UserError, match="with 2 classes"):
             weigher.weigh(torch.ones(3), torch.zeros(3, 3), torch.arange(3), progress=0.5)
@@ -104,10 +114,10 @@ def test_self_paced_refuses_a_progress_that_is_no_share(progress):
         aw.SelfPaced().weigh(torch.ones(3), torch.zeros(3, 3), torch.arange(3), progress=progress)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", WEIGHERS)
 def test_methods_compile_as_one_piece(name, knobs_of_method):
     """Captured steps on a GPU compile them; here without generating code."""
-    weigher = make_method(name, FACTS, knobs_of_method.get(name, {}))
+    weigher = make_weigher(name, FACTS, knobs_of_method.get(name, {}))
     compiled = torch.compile(type(weigher).weigh, backend="eager", fullgraph=True)
     losses, logits, labels = (part.detach() for part in make_batch())
     for progress in torch.tensor([0.0, 0.6], dtype=torch.float64):
@@ -115,18 +125,18 @@ def test_methods_compile_as_one_piece(name, knobs_of_method):
         assert_close(weights, weigher.weigh(losses, logits, labels, progress=progress, indices=torch.arange(6)))
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", WEIGHERS)
 def test_a_training_improves_and_goes_on_from_its_state(name, knobs_of_method):
     def trained(stops: tuple[int, ...]) -> torch.Tensor:
         blobs = make_blobs()
         facts = TrainingFacts(blobs.class_counts, blobs.clean)
-        weigher = make_method(name, facts, knobs_of_method.get(name, {}))
+        weigher = make_weigher(name, facts, knobs_of_method.get(name, {}))
         torch.manual_seed(0)
         model = torch.nn.Linear(2, 3)
         optimizer = torch.optim.SGD(model.parameters(), 0.5)
         for step in range(20):
             if step in stops:  # as after a kill: a fresh weigher with the old one's state
-                state, weigher = weigher.state_dict(), make_method(name, facts, knobs_of_method.get(name, {}))
+                state, weigher = weigher.state_dict(), make_weigher(name, facts, knobs_of_method.get(name, {}))
                 weigher.load_state_dict(state)
             logits = model(blobs.inputs)
             losses = cross_entropy(logits, blobs.labels, reduction="none")

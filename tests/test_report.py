@@ -5,10 +5,11 @@ import torch
 from rich.console import Console
 
 import autoweight as aw
-from autoweight.runs.compare import recovered_fractions
+from autoweight import Rule
 from autoweight.report import progress
 from autoweight.report.tables import comparison_table, standard_error
 from autoweight.report.words import describe
+from autoweight.runs.result import recovered_fractions
 
 
 def shown(renderable):
@@ -27,18 +28,18 @@ RESULT = {
     },
 }
 
+SCORES = {name: values["test_accuracy"] for name, values in RESULT["methods"].items()}
+
 
 def test_recovered_fractions_by_hand():
-    assert recovered_fractions(RESULT["methods"]) == pytest.approx({"uniform": 0.0, "law": 0.84, "oracle": 1.0})
-    assert recovered_fractions({"uniform": RESULT["methods"]["uniform"]}) == {}
-    same = dict.fromkeys(("uniform", "oracle"), RESULT["methods"]["law"])
-    assert recovered_fractions(same) == {}
-    worse = RESULT["methods"] | {"oracle": {"test_accuracy": [0.1, 0.1]}}
-    assert recovered_fractions(worse) == {}  # there is no gap to close
+    assert recovered_fractions(SCORES) == pytest.approx({"uniform": 0.0, "law": 0.84, "oracle": 1.0})
+    assert recovered_fractions({"uniform": SCORES["uniform"]}) == {}
+    assert recovered_fractions(dict.fromkeys(("uniform", "oracle"), SCORES["law"])) == {}
+    assert recovered_fractions(SCORES | {"oracle": [0.1, 0.1]}) == {}  # there is no gap to close
 
 
 def test_table_has_means_standard_errors_and_gaps():
-    text = shown(comparison_table({**RESULT, "recovered": recovered_fractions(RESULT["methods"])}))
+    text = shown(comparison_table({**RESULT, "recovered": recovered_fractions(SCORES)}))
     (law,) = [line for line in text.splitlines() if "law" in line]
     assert all(part in law for part in ("93.00", "1.00", "0.84"))
     assert standard_error([0.70, 0.74]) == pytest.approx(0.02)
@@ -60,16 +61,35 @@ def test_words_say_who_counts_less_and_from_when():
     assert len(sentences) == 4
     assert describe(aw.Strategy(table, warmup_stages=4))[0].startswith("All samples count the same")
     nothing = torch.tensor([[0.0, 0.0, -4.0]])
-    assert describe(aw.Strategy(nothing, normalised=True))[0].startswith("All samples count the same")
+    assert describe(aw.Strategy(nothing, Rule(normalised=True)))[0].startswith("All samples count the same")
     assert "hardly any sample counts" in describe(aw.Strategy(nothing))[0]
     table[3] = torch.tensor([-1.0, -1.0, -4.0])
     assert "At 75 %: hardly any sample counts" in describe(aw.Strategy(table))[2]
-    assert "hardly any" not in describe(aw.Strategy(table, normalised=True))[2]
+    assert "hardly any" not in describe(aw.Strategy(table, Rule(normalised=True)))[2]
 
 
 def test_words_know_which_label_feature_it_is():
     for kind, who in (("log_frequency", "samples of frequent classes"), ("raw", "samples of the last classes")):
-        assert who in describe(aw.Strategy(torch.tensor([[1.0, 0.0]]), ("label",), label_feature=kind))[0]
+        assert who in describe(aw.Strategy(torch.tensor([[1.0, 0.0]]), Rule(("label",), label_feature=kind)))[0]
+
+
+def test_words_on_a_rival_are_those_of_its_card():
+    assert describe(aw.Focal()) == ["Easy samples count less."]
+    assert describe(aw.ClassBalanced([3, 4])) == ["Samples of rare classes count more."]
+
+    class Mine(aw.Uniform):
+        """Weighs as it likes."""
+
+    assert describe(Mine())  # of a module whose docstring is no card
+
+
+def test_words_on_a_memory():
+    rule = Rule(("margin", "history"))
+    (sentence,) = describe(aw.Strategy(torch.tensor([[2.0, -1.0, 0.0, 0.5]]), rule))
+    assert (
+        "samples whose label the network has come to believe in count more (weight 0.24 at a margin of -0.5" in sentence
+    )
+    assert "samples whose loss has long been above average count less" in sentence
 
 
 def test_words_do_not_repeat_what_stays_the_same():

@@ -56,7 +56,7 @@ def test_a_kept_run_has_its_configuration_and_no_path_of_the_machine(results, tm
             "method": method,
             "seed": 0,
             "stage": stage,
-            "val_accuracy": 0.1 * stage,
+            "val_score": 0.1 * stage,
             "train_loss": stage,
         }
         for stage in range(3)
@@ -67,7 +67,7 @@ def test_a_kept_run_has_its_configuration_and_no_path_of_the_machine(results, tm
     text = (tmp_path / "runs" / "kept.json").read_text()
     assert "somewhere" not in text
     assert json.loads(text)["config"]["strategy"] == "found"
-    assert json.loads(text)["methods"]["law"]["val_accuracy"] == [[0.0, 0.1, 0.2]]
+    assert json.loads(text)["methods"]["law"]["val_score"] == [[0.0, 0.1, 0.2]]
     assert json.loads(text)["methods"]["law"]["train_loss"] == [[0, 1, 2]]
     with pytest.raises(SystemExit):
         results.add(run, "kept")
@@ -106,7 +106,11 @@ def test_the_summary_has_only_searches_that_their_recipe_would_make_today(result
     today = json.loads(json.dumps(asdict(get_recipe("cifar10-noise"))))
     former = today | {"search": today["search"] | {"head_start": 18}}
     larger = today | {"data": today["data"] | {"train_size": 20_000}}
-    older = today | {"search": {key: value for key, value in today["search"].items() if key != "start_loss"}}
+    flat = today["search"]["cmaes"] | {
+        f"start_{key}": value for key, value in today["search"]["cmaes"]["start"].items()
+    }
+    beside = today | {"search": {key: value for key, value in (today["search"] | flat).items() if key != "cmaes"}}
+    older = beside | {"search": {key: value for key, value in beside["search"].items() if key != "start_loss"}}
 
     def trained(strategy):
         law = {"test_accuracy": [0.89, 0.88], "train_seconds": [60.0, 120.0]}
@@ -116,11 +120,13 @@ def test_the_summary_has_only_searches_that_their_recipe_would_make_today(result
         "found": {"seeds": [0], "methods": {}, "config": today, "search": {"seconds": 240.0}},
         "once": {"seeds": [0], "methods": {}, "config": former, "search": {"seconds": 240.0}},
         "large": {"seeds": [0], "methods": {}, "config": larger, "search": {"seconds": 240.0}},
+        "kept": {"seeds": [0], "methods": {}, "config": beside, "search": {"seconds": 240.0}},
         "old": {"seeds": [0], "methods": {}, "config": older, "search": {"seconds": 240.0}},
         "a": trained("found"),
         "b": trained("once"),
         "d": trained("large"),
         "e": trained("old"),
+        "f": trained("kept"),
         "c": {
             "seeds": [0],
             "methods": {name: {"test_accuracy": [0.7], "train_seconds": [1]} for name in ("uniform", "focal")},
@@ -130,7 +136,8 @@ def test_the_summary_has_only_searches_that_their_recipe_would_make_today(result
     _, _, *lines, _ = results.summary(results.collect(runs), runs)
     task = "cifar10, 40 % of labels redrawn, resnet18"
     assert lines == [
-        f"| {task} | found | 4.0 + 1.5 | 70.00 | 70.00 (focal) | **88.50** (2 seeds) |  |  | 79.44, 86.33 |"
+        f"| {task} | {name} | 4.0 + 1.5 | 70.00 | 70.00 (focal) | **88.50** (2 seeds) |  |  | 79.44, 86.33 |"
+        for name in ("found", "kept")
     ]
 
 

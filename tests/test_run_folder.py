@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from autoweight.storage.atomic import write_bytes
 from autoweight.config import RunConfig
 from autoweight.errors import UserError
 from autoweight.runs.folder import RunFolder
+from autoweight.storage.atomic import write_bytes
 
 CONFIG = RunConfig(recipe="digits-noise")
 

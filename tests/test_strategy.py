@@ -7,10 +7,11 @@ import torch
 from torch.testing import assert_close
 
 import autoweight as aw
-from autoweight.strategy import files
-from autoweight.strategy.actor import Actor, bounds_of
-from autoweight.strategy.features import batch_features
+from autoweight.strategy import Rule, files
+from autoweight.strategy.regime import Regime
 from autoweight.strategy.rule import weigh
+
+from .conftest import batch_features
 
 TABLE = torch.tensor([[0.0, 0.0, 0.0], [-2.0, 1.0, -0.5], [-4.0, 0.0, 0.5], [1.0, 1.0, 1.0]])
 
@@ -21,10 +22,6 @@ def batch():
     logits = torch.randn(8, 3, generator=generator)
     labels = torch.arange(8) % 3
     return torch.nn.functional.cross_entropy(logits, labels, reduction="none"), logits, labels
-
-
-def make_actor(num_stages=4, params=3):
-    return Actor(num_stages, bounds_of(("loss", "entropy"))[:params], hidden=(8, 8, 8), embedding_size=4, bounded=True)
 
 
 def test_weights_come_from_the_row_of_the_stage(batch):
@@ -44,23 +41,20 @@ def test_warm_up_weighs_everything_by_exactly_1(batch):
 @pytest.mark.parametrize("normalised", [False, True])
 def test_save_and_load_give_the_same_weights(tmp_path, batch, normalised):
     info = {"agent": "test", "seconds": 1.5}
-    strategy = aw.Strategy(TABLE, warmup_stages=1, normalised=normalised, actor=make_actor(), actor_stages=2, info=info)
+    strategy = aw.Strategy(TABLE, Rule(normalised=normalised), warmup_stages=1, info=info)
     strategy.save(tmp_path / "strategy.safetensors")
     loaded = aw.load(tmp_path / "strategy.safetensors")
     assert loaded.info == strategy.info
-    assert (loaded.features, loaded.warmup_stages, loaded.num_stages) == (("loss", "entropy"), 1, 4)
+    assert (loaded.rule, loaded.warmup_stages, loaded.num_stages) == (strategy.rule, 1, 4)
     for progress in (0.0, 0.3, 0.6, 0.99):
         assert torch.equal(loaded.weigh(*batch, progress=progress), strategy.weigh(*batch, progress=progress))
-    state = torch.tensor([2.0, 0.5, 0.7])
-    assert torch.equal(loaded.actor(state), strategy.actor(state))
-    assert loaded.actor_stages == 2
     assert list(tmp_path.iterdir()) == [tmp_path / "strategy.safetensors"]
     assert aw.load(tmp_path).info == info  # a run's folder will do
     assert type(aw.Constant.load(tmp_path)) is aw.Strategy
 
 
 def test_label_feature_needs_class_counts(tmp_path, batch):
-    strategy = aw.Strategy(torch.tensor([[-2.0, 0.0]]), features=("label",))
+    strategy = aw.Strategy(torch.tensor([[-2.0, 0.0]]), Rule(("label",)))
     with pytest.raises(aw.UserError, match="class counts"):
         strategy.weigh(*batch, progress=0.5)
     strategy.save(tmp_path / "s")
@@ -71,34 +65,10 @@ def test_label_feature_needs_class_counts(tmp_path, batch):
 
 
 def test_normalised_weights_stay_so_in_copies(batch):
-    strategy = aw.Strategy(torch.tensor([[-2.0, -1.0]]), features=("label",), normalised=True)
+    strategy = aw.Strategy(torch.tensor([[-2.0, -1.0]]), Rule(("label",), normalised=True))
     weights = strategy.with_class_counts(torch.tensor([100, 10, 1])).weigh(*batch, progress=0.5)
     assert float(weights.mean()) == pytest.approx(1)
     assert "normalised" in repr(strategy)
-
-
-def test_live_strategy_asks_the_actor_at_every_stage(batch):
-    actor = make_actor()
-    live = aw.Strategy(TABLE, warmup_stages=1, actor=actor).live()
-    losses = batch[0]
-    live.weigh(*batch, progress=0.0)
-    live.observe_accuracy(0.5)
-    weights = live.weigh(*batch, progress=0.25)
-    params = actor(torch.tensor([1.0, losses.mean(), 0.5])).detach()
-    assert_close(weights, weigh(batch_features(*batch, ("loss", "entropy")), params))
-    fresh = aw.Strategy(TABLE, warmup_stages=1, actor=actor).live()
-    fresh.load_state_dict(live.state_dict())
-    assert torch.equal(fresh.weigh(*batch, progress=0.3), live.weigh(*batch, progress=0.3))
-    assert torch.equal(fresh.weigh(*batch, progress=0.8), live.weigh(*batch, progress=0.8))
-
-
-def test_a_live_actor_answers_late_stages_as_the_last_that_it_learned(batch):
-    actor = make_actor()
-    live = aw.Strategy(TABLE, actor=actor, actor_stages=2).live()
-    live.weigh(*batch, progress=0.0)
-    live.observe_accuracy(0.5)
-    params = actor(torch.tensor([1.0, batch[0].mean(), 0.5])).detach()
-    assert_close(live.weigh(*batch, progress=0.9), weigh(batch_features(*batch, ("loss", "entropy")), params))
 
 
 @pytest.mark.parametrize("classes", [2, 7, 100])
@@ -107,47 +77,11 @@ def test_a_strategy_moves_to_any_number_of_classes_and_batch_size(classes):
     labels = torch.arange(3 * classes) % classes
     losses = torch.nn.functional.cross_entropy(logits, labels, reduction="none")
     table = torch.tensor([[-2.0, 1.0, 0.5, 1.0, -0.5]])
-    strategy = aw.Strategy(table, ("loss", "entropy", "density", "label"), class_counts=torch.arange(1, classes + 1))
+    rule = Rule(("loss", "entropy", "density", "label"))
+    strategy = aw.Strategy(table, rule, class_counts=torch.arange(1, classes + 1))
     weights = strategy.weigh(losses, logits, labels, progress=0.5)
     assert weights.isfinite().all()
     assert weights.std() > 0.1
-
-
-def test_a_live_strategy_stays_live_for_other_class_counts(batch):
-    live = aw.Strategy(TABLE, actor=make_actor()).live().with_class_counts(torch.tensor([5, 5, 5]))
-    live.weigh(*batch, progress=0.0)
-    live.observe_accuracy(0.5)
-    assert live.state_dict()
-    with pytest.raises(aw.UserError, match="progress as a number"):
-        live.weigh(*batch, progress=torch.tensor(0.5))
-
-
-def test_a_live_strategy_asks_for_the_accuracy(batch):
-    live = aw.Strategy(TABLE, actor=make_actor()).live()
-    live.weigh(*batch, progress=0.0)
-    with pytest.raises(aw.UserError, match="call observe_accuracy"):
-        live.weigh(*batch, progress=0.25)
-
-
-def test_an_autocast_around_a_live_strategy_changes_no_bit(batch):
-    plain, inside = (aw.Strategy(TABLE, actor=make_actor()).live() for _ in range(2))
-    inside.actor.load_state_dict(plain.actor.state_dict())
-    with torch.autocast("cpu", torch.bfloat16):
-        weights = inside.weigh(*batch, progress=0.0)
-    assert torch.equal(weights, plain.weigh(*batch, progress=0.0))
-
-
-def test_a_live_strategy_that_begins_late_waits_for_a_whole_stage(batch):
-    live = aw.Strategy(TABLE, actor=make_actor()).live()
-    assert torch.equal(live.weigh(*batch, progress=0.5), live.weigh(*batch, progress=0.6))
-    live.observe_accuracy(0.5)
-    live.weigh(*batch, progress=0.75)
-    assert live.state_dict()["stages_seen"] == 1
-
-
-def test_live_needs_an_actor():
-    with pytest.raises(aw.UserError, match="no actor"):
-        aw.Strategy(TABLE).live()
 
 
 @pytest.mark.parametrize(
@@ -156,8 +90,6 @@ def test_live_needs_an_actor():
         (torch.zeros(4, 2), {}, "columns"),
         (torch.full((4, 3), float("nan")), {}, "finite"),
         (TABLE, {"warmup_stages": 5}, "warmup_stages"),
-        (TABLE, {"features": ("loss", "entropi")}, "did you mean 'entropy'"),
-        (TABLE, {"label_feature": "rw"}, "did you mean 'raw'"),
         (TABLE, {"class_counts": [[3, 4]]}, "how many training samples each class has"),
         (TABLE, {"class_counts": [3.0, float("nan")]}, "how many training samples each class has"),
         (TABLE, {"class_counts": [3, -1]}, "how many training samples each class has"),
@@ -167,6 +99,22 @@ def test_live_needs_an_actor():
 def test_wrong_strategies_are_refused(table, options, sentence):
     with pytest.raises(aw.UserError, match=sentence):
         aw.Strategy(table, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"features": ("loss", "entropi")}, "did you mean 'entropy'"),
+        ({"features": ()}, "choose at least one feature"),
+        ({"label_feature": "rw"}, "did you mean 'raw'"),
+        ({"margin_scale": "bach"}, "did you mean 'batch'"),
+        ({"history_scale": "sett"}, "did you mean 'set'"),
+        ({"memory_rate": 1.0}, "between 0 and 1, but is 1.0"),
+    ],
+)
+def test_wrong_rules_are_refused(options, sentence):
+    with pytest.raises(aw.UserError, match=sentence):
+        Rule(**options)
 
 
 def saved(tmp_path):
@@ -226,7 +174,6 @@ HEADER = {
     "normalised": False,
     "info": {},
 }
-ACTOR = {"num_stages": 4, "hidden": [8], "embedding_size": 4, "bounded": True}
 
 
 @pytest.mark.parametrize(
@@ -243,11 +190,9 @@ ACTOR = {"num_stages": 4, "hidden": [8], "embedding_size": 4, "bounded": True}
                 {"warmup_stages": "1"},
                 {"features": "loss"},
                 {"info": "none"},
-                {"actor_stages": -5},
-                {"actor_stages": 99},
-                {"actor_stages": "x"},
-                {"actor": 3},
-                {"actor": ACTOR | {"hidden": [40_000, 40_000]}},
+                {"margin_scale": 3},
+                {"memory_rate": "x"},
+                {"memory_rate": 2.0},
             )
         ),
     ],
@@ -255,27 +200,93 @@ ACTOR = {"num_stages": 4, "hidden": [8], "embedding_size": 4, "bounded": True}
 def test_damaged_headers_are_refused(tmp_path, header):
     path = tmp_path / "x"
     metadata = {"format": files.FORMAT, "version": "1", "header": header}
-    path.write_bytes(safetensors.torch.save({"table": TABLE, "actor.bounds": torch.ones(3)}, metadata))
+    path.write_bytes(safetensors.torch.save({"table": TABLE}, metadata))
     with pytest.raises(aw.UserError, match=r"damaged header|not a valid strategy"):
         aw.load(path)
 
 
-def test_parameters_that_are_not_finite_or_do_not_fit_are_refused(tmp_path):
-    def load(**changed):
-        actor = Actor(bounds=bounds_of(("loss", "entropy")), **ACTOR)
-        tensors = {f"actor.{name}": value for name, value in actor.state_dict().items()} | {"table": TABLE} | changed
-        files.write(tmp_path / "x", tensors, HEADER | {"actor": ACTOR})
-        return aw.load(tmp_path / "x")
+def test_parameters_that_are_not_finite_are_refused(tmp_path):
+    files.write(tmp_path / "x", {"table": torch.full((4, 3), 1e300, dtype=torch.float64)}, HEADER)
+    with pytest.raises(aw.UserError, match="finite"):
+        aw.load(tmp_path / "x")
 
-    assert load().live()
-    for changed in (
-        {"table": torch.full((4, 3), 1e300, dtype=torch.float64)},
-        {"actor.layers.0.bias": torch.full((8,), float("nan"))},
-        {
-            "actor.bounds": torch.ones(4),
-            "actor.layers.2.weight": torch.ones(4, 8),
-            "actor.layers.2.bias": torch.ones(4),
-        },
-    ):
-        with pytest.raises(aw.UserError, match=r"finite|does not fit"):
-            load(**changed)
+
+def test_files_with_an_actor_still_load_as_tables(tmp_path, batch):
+    actor = {"num_stages": 4, "hidden": [8], "embedding_size": 4, "bounded": True}
+    tensors = {"table": TABLE, "actor.bounds": torch.ones(3), "actor.layers.0.weight": torch.ones(8, 6)}
+    metadata = {
+        "format": files.FORMAT,
+        "version": "1",
+        "header": json.dumps(HEADER | {"actor": actor, "actor_stages": 2}),
+    }
+    (tmp_path / "x").write_bytes(safetensors.torch.save(tensors, metadata))
+    loaded = aw.load(tmp_path / "x")
+    expected = aw.Strategy(TABLE, warmup_stages=1)
+    assert torch.equal(loaded.weigh(*batch, progress=0.6), expected.weigh(*batch, progress=0.6))
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_gets_0_and_the_others_what_they_had_without_it(batch, normalised, bad):
+    losses, logits, labels = (part.clone() for part in batch)
+    losses[3], logits[3] = bad, float("nan")
+    strategy = aw.Strategy(TABLE, Rule(normalised=normalised))
+    weights = strategy.weigh(losses, logits, labels, progress=0.3)
+    kept = torch.arange(8) != 3
+    assert weights[3] == 0
+    assert_close(weights[kept], strategy.weigh(losses[kept], logits[kept], labels[kept], progress=0.3))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_batch_too_small_to_compare_in_is_said_once(batch, count):
+    strategy = aw.Strategy(TABLE)
+    small = [part[:count] for part in batch]
+    with pytest.warns(UserWarning, match=f"in one of {count} there is little to compare: drop such a batch") as said:
+        strategy.weigh(*small, progress=0.3)
+    assert len(said) == 1
+    strategy.weigh(*small, progress=0.6)  # not a word more
+    own_scale = aw.Strategy(torch.zeros(1, 3), Rule(("margin",)))
+    own_scale.weigh(*small, progress=0.3, indices=torch.arange(count))  # compares with nobody
+
+
+FOUND_IN = {"epochs": 60, "steps": 900, "batch_size": 64, "optimizer": "sgd", "weight_decay": 0.0, "schedule": "stages"}
+
+
+def test_a_strategy_records_the_training_that_it_was_found_in(tmp_path):
+    aw.Strategy(TABLE, info={"found_in": FOUND_IN}).save(tmp_path / "s")
+    assert aw.load(tmp_path / "s").regime == Regime(**FOUND_IN)
+    assert aw.Strategy(TABLE).regime is None
+
+
+@pytest.mark.parametrize(
+    ("use", "differences"),
+    [
+        ({}, []),
+        ({"epochs": 200, "steps": 3000, "batch_size": 128, "weight_decay": 2e-5}, []),
+        ({"epochs": 600}, ["epochs 600 instead of 60"]),
+        ({"epochs": None, "steps": 100}, ["steps 100 instead of 900"]),
+        ({"weight_decay": 5e-4}, ["weight_decay 0.0005 instead of 0.0"]),
+        (
+            {"optimizer": "adam", "schedule": "cosine"},
+            ["optimizer adam instead of sgd", "schedule cosine instead of stages"],
+        ),
+    ],
+)
+def test_what_is_far_from_it_is_named(use, differences):
+    assert Regime(**FOUND_IN).differences(Regime(**FOUND_IN | use)) == differences
+
+
+def loop_of(steps, batch):
+    """A user's loop, which only tells its progress and its batches."""
+    strategy = aw.Strategy(TABLE, info={"found_in": FOUND_IN})
+    large = [part.repeat(8, *[1] * (part.dim() - 1)) for part in batch]
+    for step in range(20):
+        strategy.weigh(*large, progress=step / steps)
+    return strategy
+
+
+def test_a_loop_that_is_far_from_it_hears_so_once(batch):
+    with pytest.warns(UserWarning, match=r"another training \(steps 20 instead of 900\) and may do harm") as said:
+        loop_of(20, batch)
+    assert len(said) == 1
+    loop_of(1000, batch)  # near: not a word

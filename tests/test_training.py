@@ -1,5 +1,6 @@
 import copy
 import itertools
+from functools import partial
 
 import pytest
 import torch
@@ -7,13 +8,13 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import autoweight as aw
-from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.config import TrainingConfig
 from autoweight.data.loader import Loader
-from autoweight.strategy.actor import Actor, bounds_of
+from autoweight.methods.method import Weighted
+from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.training import loop
 from autoweight.training.captured import draws_random_numbers
-from autoweight.training.evaluate import accuracy
+from autoweight.training.evaluate import score
 from autoweight.training.loop import Training, make_slots, train
 from autoweight.training.schedules import learning_rate_at
 
@@ -27,12 +28,12 @@ def make_model(seed=0):
     return nn.Sequential(nn.Linear(2, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 3))
 
 
-def run(weigher=None, config=CONFIG, seed=1, model=None, checkpoint=None, on_stage=lambda report: None):
-    model = model or make_model()
+def run(weigher=None, config=CONFIG, seed=1, make=make_model, checkpoint=None, on_stage=lambda report: None):
     data = make_blobs(), make_blobs(30, seed=9)
-    outcome = train([Training(model, *data, weigher, seed, on_stage=on_stage)], config, checkpoint)
-    assert outcome.failures == [""]
-    return model.state_dict()
+    training = Training(make, *data, Weighted(weigher), seed, on_stage=on_stage)
+    (trained,) = train([training], config, checkpoint).trained
+    assert trained.failure == ""
+    return trained.slot.model.state_dict()
 
 
 def assert_same(one, two):
@@ -52,7 +53,7 @@ def test_the_loop_is_plain_sgd():
             for param, gradient, v in zip(by_hand.parameters(), gradients, velocity, strict=True):
                 v.mul_(0.9).add_(gradient)
                 param -= rate * v
-    train([Training(model, blobs, blobs, None, seed=4)], config)
+    train([Training(lambda: model, blobs, blobs, None, seed=4)], config)
     for one, two in zip(model.parameters(), by_hand.parameters(), strict=True):
         torch.testing.assert_close(one, two)
 
@@ -68,7 +69,7 @@ def test_same_seed_same_bits_other_seed_others():
         aw.Uniform(),
         aw.Constant(loss=0.0, bias=0.0),
         aw.Focal(gamma=0.0),
-        aw.Strategy(torch.zeros(5, 3), normalised=True),
+        aw.Strategy(torch.zeros(5, 3), aw.Rule(normalised=True)),
     ],
 )
 def test_all_ones_weights_train_to_the_bits_of_no_weights(weigher):
@@ -76,17 +77,17 @@ def test_all_ones_weights_train_to_the_bits_of_no_weights(weigher):
 
 
 def test_side_by_side_is_the_same_as_one_by_one():
-    models = [make_model(seed) for seed in (0, 1)]
     data = make_blobs(), make_blobs(30, seed=9)
     weighers = [aw.Constant(), None]
-    train([Training(m, *data, w, seed=n) for n, (m, w) in enumerate(zip(models, weighers, strict=True))], CONFIG)
-    for seed in (0, 1):
-        assert_same(models[seed].state_dict(), run(weighers[seed], seed=seed, model=make_model(seed)))
+    makes = [partial(make_model, seed) for seed in (0, 1)]
+    trainings = [Training(makes[seed], *data, Weighted(weighers[seed]), seed) for seed in (0, 1)]
+    for seed, trained in enumerate(train(trainings, CONFIG).trained):
+        assert_same(trained.slot.model.state_dict(), run(weighers[seed], seed=seed, make=makes[seed]))
 
 
 def test_trainings_of_other_lengths_do_not_go_side_by_side():
     with pytest.raises(aw.UserError, match="as many steps each"):
-        train([Training(make_model(), make_blobs(n), make_blobs(), None, seed=0) for n in (48, 96)], CONFIG)
+        train([Training(make_model, make_blobs(n), make_blobs(), None, seed=0) for n in (48, 96)], CONFIG)
 
 
 class KilledError(Exception):
@@ -105,30 +106,22 @@ def test_a_killed_run_goes_on_to_the_same_parameters(tmp_path, weigher, killed_a
     with pytest.raises(KilledError):
         run(weigher, checkpoint=checkpoint, on_stage=kill)
     stages = []
-    start = make_model(seed=5) if killed_after else make_model()  # what a checkpoint holds replaces any start
-    resumed = run(weigher, model=start, checkpoint=checkpoint, on_stage=lambda report: stages.append(report.stage))
+    start = partial(make_model, 5 if killed_after else 0)  # what a checkpoint holds replaces any start
+    resumed = run(weigher, make=start, checkpoint=checkpoint, on_stage=lambda report: stages.append(report.stage))
     assert stages == list(range(killed_after, 5))
     assert_same(resumed, run(weigher))
 
 
-def test_weighers_hear_of_every_accuracy_and_time_adds_up_over_sittings(tmp_path):
-    class Listening(aw.Uniform):
-        def __init__(self):
-            self.heard = []
-
-        def observe_accuracy(self, accuracy):
-            self.heard.append(accuracy)
-
+def test_time_adds_up_over_sittings(tmp_path):
     def kill(report):
         reports.append(report)
         if report.stage == 2:
             raise KilledError
 
-    reports, weigher, checkpoint = [], Listening(), CheckpointFile(tmp_path / "run")
+    reports, checkpoint = [], CheckpointFile(tmp_path / "run")
     with pytest.raises(KilledError):
-        run(weigher, checkpoint=checkpoint, on_stage=kill)
-    run(weigher, checkpoint=checkpoint, on_stage=reports.append)
-    assert weigher.heard == [report.val_accuracy for report in reports]
+        run(checkpoint=checkpoint, on_stage=kill)
+    run(checkpoint=checkpoint, on_stage=reports.append)
     saved = [report.seconds for report in reports if report.stage < 2]
     assert reports[3].stage == 2  # once more, after the kill
     assert reports[3].seconds > max(saved)
@@ -137,24 +130,9 @@ def test_weighers_hear_of_every_accuracy_and_time_adds_up_over_sittings(tmp_path
 def test_trainings_side_by_side_share_their_time(monkeypatch):
     monkeypatch.setattr(loop.time, "perf_counter", itertools.count().__next__)  # a second between two looks
     blobs = make_blobs(48)
-    trainings = [Training(make_model(), blobs, blobs, None, seed=0) for _ in range(2)]
+    trainings = [Training(make_model, blobs, blobs, None, seed=0) for _ in range(2)]
     config = TrainingConfig(epochs=4, batch_size=16, num_stages=4)
     assert train(trainings, config).seconds == 4 / 2
-
-
-def test_live_strategies_go_on_too(tmp_path):
-    torch.manual_seed(0)
-    actor = Actor(5, bounds_of(("loss", "entropy")), (8, 8, 8), 4, bounded=True)
-    strategy = aw.Strategy(torch.zeros(5, 3), warmup_stages=1, actor=actor)
-    checkpoint = CheckpointFile(tmp_path / "run")
-
-    def kill(report):
-        if report.stage == 3:
-            raise KilledError
-
-    with pytest.raises(KilledError):
-        run(strategy.live(), checkpoint=checkpoint, on_stage=kill)
-    assert_same(run(strategy.live(), model=make_model(seed=5), checkpoint=checkpoint), run(strategy.live()))
 
 
 class Poisoned(nn.Linear):
@@ -172,8 +150,9 @@ class Poisoned(nn.Linear):
 @pytest.mark.parametrize("poison", [float("nan"), float("inf")])
 def test_a_loss_that_blows_up_ends_the_training_with_a_sentence_and_keeps_what_was_saved(tmp_path, poison):
     checkpoint, stages = CheckpointFile(tmp_path / "run"), []
-    training = Training(Poisoned(poison), make_blobs(), make_blobs(), None, 1, name="mine", on_stage=stages.append)
-    (why,) = train([training], CONFIG, checkpoint).failures
+    make = partial(Poisoned, poison)
+    training = Training(make, make_blobs(), make_blobs(), None, 1, name="mine", on_stage=stages.append)
+    why = train([training], CONFIG, checkpoint).trained[0].failure
     assert why.startswith("mine: the loss turned NaN or infinite at step 14: lower the learning rate")
     assert checkpoint.load()["stage"] == len(stages) == 2
 
@@ -186,27 +165,24 @@ def test_others_go_on_beside_one_that_blows_up_killed_or_not(tmp_path, killed_af
 
     def both(on_stage=lambda report: None):
         data = make_blobs(), make_blobs(30, seed=9)
-        good = Training(make_model(), *data, None, 1, on_stage=on_stage)
-        actor = Actor(5, bounds_of(("loss", "entropy")), (8, 8, 8), 4, bounded=True)
-        live = aw.Strategy(torch.zeros(5, 3), actor=actor).live()
-        bad = Training(Poisoned(float("nan")), *data, live, 1)
-        outcome = train([bad, good], CONFIG, CheckpointFile(tmp_path / "c"))
-        return outcome.failures, good.model.state_dict()
+        good = Training(make_model, *data, None, 1, on_stage=on_stage)
+        bad = Training(partial(Poisoned, float("nan")), *data, None, 1)
+        return train([bad, good], CONFIG, CheckpointFile(tmp_path / "c")).trained
 
     with pytest.raises(KilledError):
         both(on_stage=kill)
-    (why, none), params = both()
-    assert "at step" in why
-    assert none == ""
-    assert_same(params, run())
+    bad, good = both()
+    assert "at step" in bad.failure
+    assert good.failure == ""
+    assert_same(good.slot.model.state_dict(), run())
 
 
 def test_learning_rate_by_stage_and_cosine():
     paper = TrainingConfig()
-    rates = [learning_rate_at(paper, stage / 20) for stage in range(20)]
+    rates = [learning_rate_at(paper, stage, 20) for stage in range(20)]
     assert rates == pytest.approx([0.1] * 10 + [0.01] * 3 + [1e-3] * 3 + [1e-4] * 4)
     cosine = TrainingConfig(schedule="cosine")
-    assert [learning_rate_at(cosine, p) for p in (0, 0.5, 1)] == pytest.approx([0.1, 0.05, 0.0])
+    assert [learning_rate_at(cosine, step, 2) for step in (0, 1, 2)] == pytest.approx([0.1, 0.05, 0.0])
 
 
 def test_accuracy_counts_and_leaves_the_mode(blobs):
@@ -216,7 +192,7 @@ def test_accuracy_counts_and_leaves_the_mode(blobs):
             return torch.eye(3)[torch.zeros(len(inputs), dtype=torch.long)]
 
     model = Says()
-    assert accuracy(model, blobs, batch_size=7) == pytest.approx(1 / 3)
+    assert score(model, blobs, batch_size=7) == pytest.approx(1 / 3)
     assert model.training
 
 
@@ -237,8 +213,8 @@ def test_networks_that_draw_random_numbers_are_known_by_what_they_do():
 
 def test_trainings_on_the_same_data_with_the_same_seed_share_their_batches():
     blobs = make_blobs()
-    trainings = [Training(make_model(), blobs, make_blobs(30), None, seed) for seed in (1, 1, 2)]
-    trainings.append(Training(make_model(), make_blobs(), make_blobs(30), None, 1))
+    trainings = [Training(make_model, blobs, make_blobs(30), None, seed) for seed in (1, 1, 2)]
+    trainings.append(Training(make_model, make_blobs(), make_blobs(30), None, 1))
     loaders = [id(slot.loader) for slot in make_slots(trainings, CONFIG)]
     assert loaders[0] == loaders[1]
     assert len(set(loaders)) == 3

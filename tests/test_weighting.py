@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import autoweight as aw
-from autoweight.strategy.stages import stage_at, stage_starts
-from autoweight.strategy.state import StateTracker
+from autoweight.finding.state import StateTracker
 from autoweight.strategy.rule import weigh
+from autoweight.strategy.stages import stage_at, stage_starts
 
 number = st.floats(-20, 20, allow_nan=False, width=32)
 

@@ -8,8 +8,9 @@ from torch.testing import assert_close
 import autoweight as aw
 from autoweight.config import LabelFeature, SearchConfig, TrainingConfig
 from autoweight.data import Samples
-from autoweight.models import make_network
 from autoweight.finding.reward import reward
+from autoweight.models import make_network
+from autoweight.strategy import Rule
 from autoweight.workers import Problem, SequentialWorkers, StackedWorkers, make_workers
 from autoweight.workers.base import ParamsWeigher
 
@@ -62,16 +63,17 @@ def test_stacked_equals_sequential_to_rounding(make_model, num_starts):
     sequential, _ = run(SequentialWorkers, problem(make_model), PARAMS, num_starts)
     for one, two in zip(stacked, sequential, strict=True):
         assert_close(one.loss, two.loss, atol=2e-4, rtol=2e-4)
-        assert_close(one.accuracy, two.accuracy, atol=0.034, rtol=0)  # one sample of thirty may tip over
-        assert_close(one.reference_accuracy, two.reference_accuracy, atol=0.034, rtol=0)
+        assert_close(one.score, two.score, atol=0.034, rtol=0)  # one sample of thirty may tip over
+        assert_close(one.reference_score, two.reference_score, atol=0.034, rtol=0)
 
 
 @pytest.mark.parametrize("options", [{"features": ("loss", "density", "label")}, {"features": ("entropy",)}])
 @pytest.mark.parametrize("normalise", [False, True])
 def test_all_features_agree(options, normalise):
     params = torch.tensor([[-1.0] * (len(options["features"]) + 1), [0.5] * (len(options["features"]) + 1)])
-    stacked, _ = run(StackedWorkers, problem(mlp, normalise=normalise, **options), params)
-    sequential, _ = run(SequentialWorkers, problem(mlp, normalise=normalise, **options), params)
+    rule = Rule(**options, normalised=normalise)
+    stacked, _ = run(StackedWorkers, problem(mlp, rule=rule), params)
+    sequential, _ = run(SequentialWorkers, problem(mlp, rule=rule), params)
     assert_close(stacked[-1].loss, sequential[-1].loss, atol=1e-4, rtol=1e-4)
 
 
@@ -82,7 +84,7 @@ def test_all_features_agree(options, normalise):
 def test_zero_parameters_give_a_reward_of_exactly_0_at_every_stage(kind, make_model, num_starts, normalise):
     config = SearchConfig()
     for params in (torch.zeros(4, 3), PARAMS):  # on its own, and beside workers that are weighted
-        outcomes, _ = run(kind, problem(make_model, normalise=normalise), params, num_starts)
+        outcomes, _ = run(kind, problem(make_model, rule=Rule(normalised=normalise)), params, num_starts)
         assert all(float(reward(config, outcome, 0.5)[1]) == 0 for outcome in outcomes)
 
 
@@ -111,7 +113,7 @@ def test_a_network_that_blows_up_leaves_the_others_alone(kind):
     outcomes, _ = run(kind, problem(mlp), poisoned)
     assert outcomes[-1].loss[0].isnan()
     assert torch.equal(outcomes[-1].loss[1:], sound[-1].loss[1:])
-    assert torch.equal(outcomes[-1].accuracy[1:], sound[-1].accuracy[1:])
+    assert torch.equal(outcomes[-1].score[1:], sound[-1].score[1:])
 
 
 @pytest.mark.parametrize("kind", [SequentialWorkers, StackedWorkers])
@@ -148,12 +150,12 @@ def test_frozen_parameters_stay_frozen(kind):
 @pytest.mark.parametrize("normalise", [False, True])
 def test_workers_weigh_as_strategies_do(label_feature, normalise):
     features, params = ("loss", "entropy", "density", "label"), torch.tensor([-2.0, 1.0, 0.5, 1.5, -0.5])
-    task = problem(mlp, features=features, label_feature=label_feature, normalise=normalise)
+    task = problem(mlp, rule=Rule(features, label_feature, normalised=normalise))
     logits, labels = torch.randn(12, 3, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 3
     batch = nn.functional.cross_entropy(logits, labels, reduction="none"), logits, labels
     counts = task.train.class_counts
-    strategy = aw.Strategy(params[None], features, 0, label_feature, normalise, class_counts=counts)
-    weigher = ParamsWeigher(task, SequentialWorkers(task, 1).label_values, params)
+    strategy = aw.Strategy(params[None], task.rule, class_counts=counts)
+    weigher = ParamsWeigher(task.rule, SequentialWorkers(task, 1).label_values, params)
     assert torch.equal(weigher.weigh(*batch, progress=0.5), strategy.weigh(*batch, progress=0.5))
 
 
@@ -226,8 +228,8 @@ def test_a_head_start_trains_the_references_beforehand_at_their_cost_alone(augme
         assert_close(one.loss, two.loss, atol=2e-4, rtol=2e-4)
     assert workers.network_steps == 3 * (3 * 2) + 3 * 2 + 9 * (4 + 2)
     unprepared, _ = run(StackedWorkers, problem(cnn, **options), PARAMS, num_starts=2)
-    assert (stacked[0].accuracy > unprepared[0].accuracy).all()
-    assert [stage.accuracy[1] for stage in stacked] == [stage.reference_accuracy[1] for stage in stacked]
+    assert (stacked[0].score > unprepared[0].score).all()
+    assert [stage.score[1] for stage in stacked] == [stage.reference_score[1] for stage in stacked]
 
 
 def test_stages_may_go_without_the_augmentation_of_the_head_start():

@@ -75,6 +75,7 @@ def parse(kind: type[Arguments], base: RunConfig, words: list[str], **own: Any) 
 
 
 def configured(base: RunConfig, typed: Trained | SearchArguments, **changes: Any) -> RunConfig:
+    """The configuration to start from, with what was typed and with these changes."""
     shared = {name: getattr(typed, name) for name in ("seed", "device", "network", "data", "training")}
     folder = typed.data_dir or typed.data.folder
     if folder:

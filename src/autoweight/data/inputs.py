@@ -24,6 +24,11 @@ def each(inputs: Inputs, change: Callable[[Tensor], Tensor]) -> Inputs:
     return tuple(change(part) for part in inputs)
 
 
+def rows(inputs: Inputs, part: slice) -> Inputs:
+    """The same structure, these rows of every tensor."""
+    return each(inputs, lambda tensor: tensor[part])
+
+
 def together(many: list[Inputs], join: Callable[[list[Tensor]], Tensor]) -> Inputs:
     """Several inputs of one structure as one, their tensors joined."""
     first = many[0]

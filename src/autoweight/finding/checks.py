@@ -20,10 +20,10 @@ _FEW = 50
 def check_search(config: SearchConfig, training: TrainingConfig) -> None:
     """Raise `UserError` where search and training do not fit together."""
     rule, task = Rule.of(config), TASKS[training.task]
-    for name in rule.features:
+    for feature in rule.features:
         require(
-            name in task.features,
-            f"{training.task} has no feature '{name}': choose among {', '.join(task.features)} (search.features).",
+            feature in task.features,
+            f"{training.task} has no feature '{feature}': choose among {', '.join(task.features)} (search.features).",
         )
     start = config.cmaes.start
     for name, value in start.items():

@@ -173,10 +173,9 @@ class SearchLoop:
         gain = float(returns.mean())
         if gain != gain:
             raise RunError("every training of the search blew up: lower the learning rate, or look at the data.")
-        if len(returns) > 1:
-            error = float(returns.std() / sqrt(len(returns)))
-        else:  # of two shares of right answers, about one half each at worst
-            error = sqrt(0.5 / len(self.workers.val))
+        # Of one return, that of two shares of right answers, about one half each at worst.
+        single = sqrt(0.5 / len(self.workers.val))
+        error = float(returns.std() / sqrt(len(returns))) if len(returns) > 1 else single
         archive, workers = self.archive, self.workers
         episodes = (archive.num_episodes + self.choice_rounds) * workers.num_workers
         return Found(table, gain, error, workers.network_steps, self.seconds, episodes, archive.num_dropped)

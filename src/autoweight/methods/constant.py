@@ -36,10 +36,15 @@ class Constant(Strategy):
         class_counts: Tensor | None = None,
     ) -> None:
         require(0 <= warmup <= 1, f"constant's warmup is a share of the training, from 0 to 1, but is {warmup}.")
+<<<<<<< HEAD
         values = (loss, entropy, density, label, margin, history, belief)
         thetas: dict[Feature, float] = dict(zip(FEATURES, values, strict=True))
+=======
+        values = (loss, entropy, density, label, margin, history)
+        thetas: dict[str, float] = dict(zip(FEATURES, values, strict=True))
+>>>>>>> tests-house
         used: tuple[Feature, ...] = tuple(name for name in FEATURES if thetas[name] != 0) or ("loss",)
         rule = Rule(used, memory_rate=memory_rate)
-        by_name = {**thetas, "bias": bias, "memory": 0.0}
+        by_name: dict[str, float] = {**thetas, "bias": bias, "memory": 0.0}
         row = torch.tensor([by_name[name] for name in rule.param_names])
         super().__init__(row.repeat(_STAGES, 1), rule, round(warmup * _STAGES), class_counts)

@@ -26,7 +26,7 @@ def describe(strategy: Weigher) -> list[str]:
     Of another weigher, what its card says.
     """
     if not isinstance(strategy, Strategy):
-        card = inspect.getmodule(type(strategy)).__doc__ or ""  # type: ignore[union-attr]
+        card = inspect.getmodule(type(strategy)).__doc__ or ""
         return [card.partition("\n")[0].partition(": ")[2].capitalize() or f"{type(strategy).__name__} weighs samples."]
     # Normalised weights are all 1 at a theta of 0, whatever the bias.
     theta = strategy.table[:, : len(strategy.rule.features) + (not strategy.rule.normalised)]

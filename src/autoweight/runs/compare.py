@@ -11,7 +11,8 @@ from torch import nn
 from autoweight.config import Knob, RunConfig
 from autoweight.data import Pool, Splits, check_training_data, load_pool
 from autoweight.errors import RunError, require
-from autoweight.methods import EARLY_STOP, TrainingFacts, check_knobs, make_method
+from autoweight.methods import TrainingFacts, check_knobs, make_method
+from autoweight.methods.early_stop import EARLY_STOP
 from autoweight.methods.method import Method, Weighted
 from autoweight.models import make_network
 from autoweight.runs.folder import RunFolder

@@ -89,7 +89,7 @@ def label_values(class_counts: Tensor, kind: LabelFeature) -> Tensor:
 
 def _label(view: View) -> Tensor:
     assert view.label_values is not None, "the label feature needs label_values"
-    return view.label_values[view.labels]
+    return view.label_values[view.labels.clamp(min=0)]  # those to ignore are not valid
 
 
 OF_THE_BATCH: dict[str, Callable[[View], Tensor]] = {

@@ -151,8 +151,8 @@ class Strategy(Remembering):
             return
         if self.rule.relative and batch_size < 3:
             self._say(
-                f"weights are relative to the batch, and in one of {batch_size} there is little to compare: drop such a "
-                "batch (drop_last=True), or take larger ones."
+                f"weights are relative to the batch, and in one of {batch_size} there is little to compare: drop such "
+                "a batch (drop_last=True), or take larger ones."
             )
         elif self._last_progress is not None and progress > self._last_progress and not self._said:
             steps = round(1 / (progress - self._last_progress))

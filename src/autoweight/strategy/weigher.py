@@ -40,7 +40,7 @@ class Weigher(ABC):
         """Make room for a training set of this size before a training whose steps are captured or stacked."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """What `weigh` changes, by name; whoever captures, checkpoints or copies the weigher heeds these. Often none."""
+        """What `weigh` changes, by name; whoever captures, checkpoints or copies the weigher heeds them. Often none."""
         return {}
 
     def state_dict(self) -> dict[str, Any]:
@@ -54,10 +54,8 @@ class Weigher(ABC):
 
 def load_tensors(owner: str, places: dict[str, Tensor], values: dict[str, Any]) -> None:
     """Put values into the tensors of their names, or say in a sentence why they do not fit."""
-    require(
-        values.keys() == places.keys(),
-        f"{owner} keeps {', '.join(sorted(places)) or 'nothing'}, but was given {', '.join(sorted(values)) or 'nothing'}.",
-    )
+    kept, given = (", ".join(sorted(names)) or "nothing" for names in (places, values))
+    require(values.keys() == places.keys(), f"{owner} keeps {kept}, but was given {given}.")
     for name, place in places.items():
         require(
             tuple(place.shape) == tuple(values[name].shape),
@@ -93,8 +91,10 @@ def check_batch(losses: Tensor, logits: Tensor, labels: Tensor, num_classes: int
             )
 
 
-def view_of(losses: Tensor, logits: Tensor, labels: Tensor, label_values: Tensor | None = None) -> View:
-    """A checked batch, one row a sample.
+def view_of(
+    losses: Tensor, logits: Tensor, labels: Tensor, label_values: Tensor | None = None, *, checked: bool = False
+) -> View:
+    """A batch, one row a sample; where its classes were `checked` beforehand, nobody looks at them again.
 
     Whole labels are classes, `[batch]`, or those of tokens, `[batch, tokens]`, each of which is a sample unless its
     label is -100. Float labels are targets of the outputs' shape: several labels, or regression.
@@ -109,7 +109,8 @@ def view_of(losses: Tensor, logits: Tensor, labels: Tensor, label_values: Tensor
         losses, logits, labels = losses.reshape(-1), logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
         valid = losses.isfinite() & (labels != IGNORED)
     else:
-        check_batch(losses, logits, labels, None if label_values is None else len(label_values))
+        if not checked:
+            check_batch(losses, logits, labels, None if label_values is None else len(label_values))
         valid = losses.isfinite()
     losses, logits = losses.float().where(valid, 0), logits.float().where(valid.unsqueeze(-1), 0)
     return View(losses, logits, labels, valid, label_values)

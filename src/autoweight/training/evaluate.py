@@ -5,7 +5,7 @@ from torch import nn
 
 from autoweight.config import Precision
 from autoweight.data import Samples
-from autoweight.data.inputs import each
+from autoweight.data.inputs import rows
 from autoweight.training.precision import autocast
 from autoweight.training.task import TASKS, Task, forward
 
@@ -25,7 +25,7 @@ def score(
     for start in range(0, len(samples), batch_size):
         part = slice(start, start + batch_size)
         with autocast(precision, samples.device):
-            outputs = forward(model, each(samples.inputs, lambda tensor, part=part: tensor[part]))
+            outputs = forward(model, rows(samples.inputs, part))
         sums = sums + task.tally(outputs, samples.labels[part])
     model.train(was_training)
     return float(task.score(sums))

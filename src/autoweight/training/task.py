@@ -41,8 +41,7 @@ def outputs_of(answer: Any) -> Tensor:
     """What a network answers: a tensor, or something with `.logits`, as Hugging Face has it."""
     if isinstance(answer, Tensor):
         return answer
-    logits = answer["logits"] if isinstance(answer, dict) else getattr(answer, "logits", answer)
-    return logits  # type: ignore[no-any-return]
+    return answer["logits"] if isinstance(answer, dict) else getattr(answer, "logits", answer)
 
 
 def forward(model: nn.Module, inputs: Inputs) -> Tensor:

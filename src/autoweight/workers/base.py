@@ -68,7 +68,7 @@ class ParamsWeigher(Weigher):
         indices: Tensor | None = None,
     ) -> Tensor:
         """Equation 3."""
-        view = view_of(losses, logits, labels, self.label_values)
+        view = view_of(losses, logits, labels, self.label_values, checked=True)
         if self.memory is None:
             return self.rule.weigh(self.strategy_params, view).view_as(losses)
         places = places_of(indices, losses)
@@ -179,7 +179,7 @@ class Workers(ABC):
 
     @abstractmethod
     def _train(self, stage: int, strategy_params: Tensor, loaders: list[Loader]) -> Tensor:
-        """Run a stage's steps on batches of `loaders`, every slot weighted by its row of `strategy_params`; mean losses."""
+        """Run a stage's steps on batches of `loaders`, slots weighted by rows of `strategy_params`; mean losses."""
 
     @abstractmethod
     def _evaluate(self) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
-from autoweight.data.inputs import Inputs, arguments, each, together
+from autoweight.data.inputs import Inputs, arguments, each, rows, together
 from autoweight.data.loader import Batch
 from autoweight.strategy.memory import Memory
 from autoweight.training.optimizers import copy_state, make_optimizer, set_learning_rate
@@ -96,7 +96,7 @@ class StackedWorkers(SteppedWorkers):
         sums = torch.zeros((), device=self.problem.device)
         for start in range(0, len(self.val), _CHUNK):
             part = slice(start, start + _CHUNK)
-            inputs = each(self.val.inputs, lambda tensor, part=part: tensor[part])
+            inputs = rows(self.val.inputs, part)
             of_slots = torch.vmap(tally, in_dims=(0, 0, None, None))
             sums = sums + of_slots(self.params, self.buffers, inputs, self.val.labels[part])
         return self.task.score(sums)

@@ -1,15 +1,19 @@
 """What aw.search takes from users, and what it says of their mistakes."""
 
+import warnings
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from torch import nn
 
 import autoweight as aw
 from autoweight.config import SearchConfig, TrainingConfig
+from autoweight.data import as_samples
+from autoweight.finding import prepare_search
 
 from .conftest import make_blobs
 
@@ -34,7 +38,8 @@ def test_search_takes_numpy_and_refuses_what_it_cannot_use():
 def small_search(make_model=lambda: nn.Linear(2, 3), train=None, agent="cmaes", **options):
     config = SearchConfig(agent=agent, num_episodes=1, num_workers=5, choice_rounds=1, warmup_stages=1)
     training = TrainingConfig(epochs=4, batch_size=16, num_stages=4)
-    return aw.search(make_model, train or make_blobs(48), make_blobs(30, seed=9), config, training=training, **options)
+    train = make_blobs(48) if train is None else train
+    return aw.search(make_model, train, make_blobs(30, seed=9), config, training=training, **options)
 
 
 class Picky(nn.Linear):
@@ -113,6 +118,72 @@ class OneRow(nn.Linear):
 def test_mistakes_get_one_sentence(call, message):
     with pytest.raises(aw.UserError, match=message):
         call()
+
+
+class Endless(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        yield torch.zeros(2), 0
+
+
+class Unsized(torch.utils.data.Dataset):
+    def __getitem__(self, position):
+        return torch.zeros(2), 0
+
+
+@pytest.mark.parametrize(
+    ("train", "sentence"),
+    [
+        (Endless(), "not an IterableDataset: it cannot be shuffled"),
+        (Unsized(), "this one has no length"),
+        ([], "the training data cannot be used: the data set is empty"),
+        (torch.utils.data.TensorDataset(torch.zeros(0, 2), torch.zeros(0)), "the data set is empty"),
+        ((torch.randn(48, 2), np.array(3)), "in one dimension"),
+        ((torch.randn(48, 2), make_blobs(48).labels + 1), "class 0 has no training sample, .* correct labels that"),
+    ],
+    ids=["iterable", "no length", "nothing", "empty", "one label", "labels from 1"],
+)
+def test_data_of_an_odd_kind_get_one_sentence_that_names_no_flag(train, sentence):
+    with pytest.raises(aw.UserError, match=sentence) as error:
+        small_search(train=train)
+    assert "--" not in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_labels_of_a_dataset_may_be_numpys_own_numbers():
+    blobs = make_blobs(48)
+    rows = [(blobs.inputs[n].numpy(), np.array(int(blobs.labels[n]))) for n in range(48)]
+    assert small_search(train=rows).num_stages == 4
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+@pytest.mark.parametrize("sparse", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr, scipy.sparse.csr_matrix])
+def test_sparse_inputs_are_made_dense(sparse):
+    blobs = make_blobs(48)
+    samples = as_samples((sparse(blobs.inputs), blobs.labels))
+    assert torch.equal(samples.inputs, blobs.inputs)
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [({"num_workers": 4}, "at least 5 workers"), ({"agent": "constant", "num_workers": 1}, "at least 2")],
+)
+def test_too_few_workers_are_refused_before_anything_trains(config, sentence):
+    with pytest.raises(aw.UserError, match=sentence):
+        prepare_search(lambda: nn.Linear(2, 3), make_blobs(64), make_blobs(60, seed=9), SearchConfig(**config))
+
+
+def test_a_validation_set_that_tells_little_gets_a_word():
+    train, val = make_blobs(60), make_blobs(60, seed=9)
+    options = {"training": TrainingConfig(epochs=4, batch_size=16, num_stages=4)}
+    prepare = partial(prepare_search, lambda: nn.Linear(2, 3), config=SearchConfig(), **options)
+    with pytest.warns(UserWarning, match="^12 validation samples tell little: strategies are chosen by luck"):
+        prepare(train, val.take(torch.arange(12)))
+    both = torch.cat([val.inputs[:50], train.inputs[:10]]), torch.cat([val.labels[:50], train.labels[:10]])
+    with pytest.warns(UserWarning, match="^10 of 60 validation samples are in the training set too"):
+        prepare(train, both)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepare(train, val)
 
 
 def test_a_list_of_two_tensors_is_data_too():

@@ -8,31 +8,32 @@ from torch import nn
 from torch.testing import assert_close
 
 import autoweight as aw
-from autoweight.config import ActorCriticConfig, SearchConfig, TrainingConfig
+from autoweight.config import ActorCriticConfig, CmaesConfig, SearchConfig, TrainingConfig
 from autoweight.config.presets import PRESETS
-from autoweight.recipes import get_recipe
+from autoweight.finding.agents import make_agent
 from autoweight.finding.agents.agent import Agent
-from autoweight.finding.archive import Archive
-from autoweight.finding.loop import Search
 from autoweight.finding.agents.random_constant import RandomConstant
+from autoweight.finding.archive import Archive
+from autoweight.finding.loop import SearchLoop
 from autoweight.finding.reward import reward, reward_scale
-from autoweight.finding.find import make_agent
 from autoweight.finding.smooth import interpolate
-from autoweight.strategy.actor import bounds_of
+from autoweight.recipes import get_recipe
+from autoweight.strategy import Rule
 from autoweight.workers import StageOutcome
 
 from .conftest import make_blobs
 
 AGENTS = ["actor-critic", "cmaes", "constant"]
+BOUNDS = Rule(("loss",)).bounds
 
 
 def test_reward_by_hand():
     config = SearchConfig(reward_growth=2.0, reward_gain=0.5)
     assert reward_scale(config, 0.25) == pytest.approx(math.exp(0.5) * 0.5)
-    outcome = StageOutcome(torch.zeros(2), torch.tensor([0.7, 0.6]), torch.tensor([0.5, 0.6]))
+    outcome = StageOutcome(torch.zeros(2), torch.tensor([0.7, 0.6]), torch.tensor([0.5, 0.6]), torch.zeros(2))
     assert_close(reward(config, outcome, 0.25), torch.tensor([0.2 * math.exp(0.5) * 0.5, 0.0]))
     plain = SearchConfig(reward="plain", reward_growth=0.0, reward_gain=1.0)
-    assert_close(reward(plain, outcome, 0.25), outcome.accuracy)
+    assert_close(reward(plain, outcome, 0.25), outcome.score)
 
 
 def test_interpolate_runs_linearly_through_the_knots():
@@ -48,7 +49,8 @@ class ToyWorkers:
 
     def __init__(self, num_workers=16, num_stages=8, harmful=False):
         self.num_workers = num_workers
-        self.problem = SimpleNamespace(training=TrainingConfig(num_stages=num_stages))
+        self.problem = SimpleNamespace(training=TrainingConfig(num_stages=num_stages), num_params=2)
+        self.num_starts, self.val = 1, range(100)
         self.best = torch.stack([torch.linspace(-9, 9, num_stages), torch.linspace(4, -4, num_stages)], dim=1)
         self.harmful = harmful
         self.network_steps = 0
@@ -58,14 +60,15 @@ class ToyWorkers:
 
     def run_stage(self, stage, params, meanwhile):
         meanwhile()
-        distance = ((params - self.best[stage]) / bounds_of(("loss",))).square().mean(dim=1)
+        distance = ((params - self.best[stage]) / BOUNDS).square().mean(dim=1)
         if self.harmful:
             distance = params.square().sum(dim=1)
         noise = 0.02 * torch.randn(self.num_workers, generator=self.generator)
         accuracy = 0.9 - 0.4 * distance + noise
         reference = torch.full_like(accuracy, 0.9 if self.harmful else 0.5)
         self.network_steps += self.num_workers
-        return StageOutcome(torch.full_like(accuracy, 1.0 - stage / 10), accuracy, reference)
+        loss = torch.full_like(accuracy, 1.0 - stage / 10)
+        return StageOutcome(loss, accuracy, reference, loss)
 
 
 def toy_config(agent, num_episodes=12, episode_share=1.0, **options):
@@ -86,8 +89,8 @@ def test_an_agent_finds_the_known_best_theta_of_every_stage(agent):
     # A stage's accuracy depends on its own parameters alone here, so that later rewards say nothing about them.
     immediate = ActorCriticConfig(discount=0.0, stage_noise=1.0)
     workers, config = ToyWorkers(), toy_config(agent, 16, reward_gain=1.0, actor_critic=immediate)
-    found = Search(workers, make_agent(config, 8, seed=0), config).run()
-    error = ((found.table - workers.best)[1:] / bounds_of(("loss",))).abs().mean()
+    found = SearchLoop(workers, make_agent(config, 8, seed=0), config).run()
+    error = ((found.table - workers.best)[1:] / BOUNDS).abs().mean()
     assert error < 0.15
     assert found.gain > 0.35
     assert found.table[0].tolist() == [0, 0]  # the warm-up
@@ -97,27 +100,27 @@ def test_a_stage_wise_strategy_beats_every_constant_on_the_toy():
     gains = {}
     for agent in ("cmaes", "constant"):
         config = toy_config(agent, reward_gain=1.0)
-        gains[agent] = Search(ToyWorkers(), make_agent(config, 8, seed=0), config).run().gain
+        gains[agent] = SearchLoop(ToyWorkers(), make_agent(config, 8, seed=0), config).run().gain
     assert gains["cmaes"] > gains["constant"] + 0.03
 
 
 def test_without_stages_the_strategy_is_constant():
     for agent in AGENTS:
         config = toy_config(agent, stagewise=False)
-        table = Search(ToyWorkers(), make_agent(config, 8, seed=0), config).run().table
+        table = SearchLoop(ToyWorkers(), make_agent(config, 8, seed=0), config).run().table
         assert (table[1:] == table[1]).all()
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_where_weighting_does_harm_nothing_is_weighted(agent):
     config = toy_config(agent)
-    found = Search(ToyWorkers(harmful=True), make_agent(config, 8, seed=0), config).run()
+    found = SearchLoop(ToyWorkers(harmful=True), make_agent(config, 8, seed=0), config).run()
     assert found.table.abs().max() == 0 or found.gain > 0
 
 
 def test_late_stages_that_no_episode_runs_keep_the_last_parameters():
     config = toy_config("cmaes", episode_share=0.6)
-    table = Search(ToyWorkers(), make_agent(config, 8, seed=0), config).run().table
+    table = SearchLoop(ToyWorkers(), make_agent(config, 8, seed=0), config).run().table
     assert len(table) == 8
     assert (table[5:] == table[4]).all()
 
@@ -143,7 +146,7 @@ def tiny_search(
     train=None,
     **options,
 ):
-    config = PRESETS[preset](SearchConfig(agent=agent))
+    config = PRESETS[preset].search(SearchConfig(agent=agent))
     config = SearchConfig(
         **{
             **vars(config),
@@ -204,9 +207,6 @@ def test_a_killed_search_goes_on_to_the_same_strategy(tmp_path, agent, episode, 
     assert torch.equal(resumed.table, whole.table)
     assert resumed.info["network_steps"] == whole.info["network_steps"]
     assert resumed.info["validation_gain"] == whole.info["validation_gain"]
-    if whole.actor is not None:
-        for one, two in zip(whole.actor.parameters(), resumed.actor.parameters(), strict=True):
-            assert torch.equal(one, two)
 
 
 def test_a_search_leaves_the_global_random_state_alone():
@@ -225,45 +225,42 @@ def test_search_reports_progress_and_how_it_was_found():
     assert {progress.doing for progress in seen} == {"searching", "choosing"}
     assert strategy.info["agent"] == "actor-critic"
     assert strategy.info["episodes"] == 24
-    assert strategy.actor is not None
-    assert strategy.live()
 
 
-def test_a_strategy_knows_the_classes_and_the_stages_that_it_was_found_with():
+def test_a_strategy_knows_the_classes_that_it_was_found_with():
     strategy = tiny_search("actor-critic", features=("label",), episode_share=0.5)
-    assert strategy.actor_stages == 2
     losses, labels = torch.ones(6), torch.tensor([0, 1, 2] * 2)
     assert strategy.weigh(losses, torch.zeros(6, 3), labels, progress=0.9).isfinite().all()
 
 
 def test_a_strategy_tells_how_many_trainings_blew_up(monkeypatch):
-    run = Search.run
-    monkeypatch.setattr(Search, "run", lambda search: run(search)._replace(dropped=3))
+    run = SearchLoop.run
+    monkeypatch.setattr(SearchLoop, "run", lambda search: run(search)._replace(dropped=3))
     assert tiny_search("constant").info["dropped_trainings"] == 3
 
 
 def test_the_random_constant_keeps_the_best_it_has_tried():
-    agent = RandomConstant(3, torch.ones(2), seed=0)
+    agent = RandomConstant(SearchConfig(num_workers=3), Rule(("loss",)), 4, seed=0)
     agent.begin_episode(0.0)
-    best = agent.params[1].clone()
+    best = agent.strategy_params[1].clone()
     for returns in ([0.0, 2.0, 1.0], [1.9, 1.0, 0.0], [1.9, float("nan"), 1.5]):
         agent.end_episode(torch.tensor(returns))
         assert torch.equal(agent.best, best)
         agent.begin_episode(0.5)
-        assert torch.equal(agent.params[0], best)
+        assert torch.equal(agent.strategy_params[0], best)
 
 
 @pytest.mark.parametrize(("preset", "workers"), [("paper", 8), ("authors", 1)])
 def test_presets_run(preset, workers):
     strategy = tiny_search("actor-critic", preset=preset, choice_rounds=0, num_workers=workers, num_starts=workers)
     assert strategy.num_stages == 4
-    assert strategy.normalised == (preset == "authors")
+    assert strategy.rule.normalised == (preset == "authors")
 
 
 def test_the_preset_for_rare_classes_searches_normalised_weights_around_a_low_bias():
     strategy = tiny_search("cmaes", preset="rare")
-    assert strategy.normalised
-    assert strategy.features == ("loss", "entropy", "label")
+    assert strategy.rule.normalised
+    assert strategy.rule.features == ("loss", "entropy", "label")
     tried = make_agent(aw.presets.rare(SearchConfig()), 20, seed=0)
     tried.begin_episode(0.0)
     assert tried.act(5, None)[:, -1].max() < -2
@@ -272,13 +269,14 @@ def test_the_preset_for_rare_classes_searches_normalised_weights_around_a_low_bi
 @pytest.mark.parametrize("recipe", ["digits-noise", "digits-longtail"])
 @pytest.mark.parametrize("preset", ["noise", "rare", "paper", "authors"])
 def test_presets_leave_nothing_of_another_place_to_begin(recipe, preset):
-    search, fresh = PRESETS[preset](get_recipe(recipe).search), PRESETS[preset](SearchConfig())
-    for name in ("normalise", "start_loss", "start_bias"):
-        assert getattr(search, name) == getattr(fresh, name)
+    search, fresh = PRESETS[preset].search(get_recipe(recipe).search), PRESETS[preset].search(SearchConfig())
+    assert search.normalise == fresh.normalise
+    if search.agent == "cmaes":  # no other has a place to begin
+        assert search.cmaes.start == fresh.cmaes.start
 
 
 def test_the_preset_for_wrong_labels_begins_where_small_losses_count():
-    assert tiny_search("cmaes", preset="noise").features == ("loss", "entropy")
+    assert tiny_search("cmaes", preset="noise").rule.features == ("loss", "entropy")
     guess = make_agent(aw.presets.noise(SearchConfig()), 20, seed=0)
     guess.begin_episode(0.0)
     loss, entropy, bias = guess.act(5, None)[0]
@@ -287,7 +285,7 @@ def test_the_preset_for_wrong_labels_begins_where_small_losses_count():
 
 
 def test_the_only_worker_of_a_preset_explores():
-    config = PRESETS["authors"](SearchConfig())
+    config = PRESETS["authors"].search(SearchConfig())
     agent = make_agent(config, 20, seed=0)
     agent.begin_episode(0.0)
     state = torch.tensor([[5.0, 1.0, 0.5]])
@@ -295,17 +293,8 @@ def test_the_only_worker_of_a_preset_explores():
     assert len(tried) > 1
 
 
-def test_without_a_choice_the_newest_sound_guess_is_taken():
-    archive = Archive()
-    for episode, value in enumerate((0.1, 0.2, float("nan"))):
-        archive.add(torch.full((2, 3, 1), float(episode)), torch.tensor([value, 0.5]))
-    tables, (returns,) = archive.last_guess()
-    assert tables.flatten().tolist() == [1, 1, 1]
-    assert returns.tolist() == pytest.approx([0.2])
-
-
 def test_all_knots_reach_the_stages_that_episodes_run():
-    config = SearchConfig(num_workers=5, coarse_share=0)
+    config = SearchConfig(num_workers=5, cmaes=CmaesConfig(coarse_share=0))
     agent = make_agent(config, 20, seed=0)
     assert agent.episode_stages == 14
     agent.begin_episode(0.0)
@@ -325,7 +314,7 @@ def test_trainings_that_blow_up_are_dropped_and_counted(agent):
         return outcome
 
     workers.run_stage = poisoned
-    found = Search(workers, make_agent(config, 8, seed=0), config).run()
+    found = SearchLoop(workers, make_agent(config, 8, seed=0), config).run()
     assert found.dropped == config.num_episodes
     assert found.table.isfinite().all()
 
@@ -343,7 +332,7 @@ def test_a_search_in_which_everything_blows_up_says_so():
     nothing = torch.full((16,), float("nan"))
     workers.run_stage = lambda *stage, meanwhile: run_stage(*stage, meanwhile)._replace(loss=nothing)
     with pytest.raises(aw.RunError, match="blew up"):
-        Search(workers, make_agent(config, 8, seed=0), config).run()
+        SearchLoop(workers, make_agent(config, 8, seed=0), config).run()
 
 
 def test_search_and_training_must_fit():
@@ -355,19 +344,23 @@ def test_search_and_training_must_fit():
         tiny_search("cmaes", num_workers=4)
     with pytest.raises(aw.UserError, match="did you mean 'entropy'"):
         tiny_search("cmaes", features=("entropi",))
-    with pytest.raises(aw.UserError, match=r"start_bias goes from -5.0 to 5.0, but is -6.0"):
-        tiny_search("cmaes", start_bias=-6.0, normalise=True)
-    with pytest.raises(aw.UserError, match="start_bias alone is for normalised weights"):
-        tiny_search("cmaes", start_bias=-4.0)
-    with pytest.raises(aw.UserError, match=r"start_loss goes from -10.0 to 10.0, but is -11.0"):
-        tiny_search("cmaes", start_loss=-11.0)
-    with pytest.raises(aw.UserError, match="start_loss needs the loss among"):
-        tiny_search("cmaes", start_loss=-5.0, features=("entropy",))
+    with pytest.raises(aw.UserError, match=r"bias goes from -5\.0 to 5.0, but is -6.0"):
+        tiny_search("cmaes", cmaes=CmaesConfig(start={"bias": -6.0}), normalise=True)
+    with pytest.raises(aw.UserError, match="with a bias alone is for normalised weights"):
+        tiny_search("cmaes", cmaes=CmaesConfig(start={"bias": -4.0}))
+    with pytest.raises(aw.UserError, match=r"loss goes from -10\.0 to 10.0, but is -11.0"):
+        tiny_search("cmaes", cmaes=CmaesConfig(start={"loss": -11.0}))
+    with pytest.raises(aw.UserError, match=r"names loss, which is not among search\.features"):
+        tiny_search("cmaes", cmaes=CmaesConfig(start={"loss": -5.0}), features=("entropy",))
+    with pytest.raises(aw.UserError, match=r"unknown parameter in search\.cmaes\.start 'los': did you mean 'loss'"):
+        tiny_search("cmaes", cmaes=CmaesConfig(start={"los": -5.0}))
 
 
 @pytest.mark.parametrize("coarse_share", [0.0, 0.5])
 def test_evolution_begins_where_it_is_told(coarse_share):
-    config = SearchConfig(num_workers=9, start_loss=-6.0, start_bias=-4.0, sigma=0.01, coarse_share=coarse_share)
+    config = SearchConfig(
+        num_workers=9, cmaes=CmaesConfig(start={"loss": -6.0, "bias": -4.0}, sigma=0.01, coarse_share=coarse_share)
+    )
     agent = make_agent(config, 20, seed=0)
     agent.begin_episode(0.0)
     assert_close(agent.act(5, None)[0], torch.tensor([-6.0, 0.0, -4.0]))
@@ -375,7 +368,7 @@ def test_evolution_begins_where_it_is_told(coarse_share):
 
 
 def test_evolution_finds_a_constant_first_and_stages_part_from_there():
-    config = SearchConfig(num_workers=9, num_episodes=4, coarse_share=0.5)
+    config = SearchConfig(num_workers=9, num_episodes=4, cmaes=CmaesConfig(coarse_share=0.5))
     agent = make_agent(config, 20, seed=0)
     constant = []
     for _ in range(4):
@@ -391,7 +384,7 @@ def test_evolution_finds_a_constant_first_and_stages_part_from_there():
 
 
 def test_evolution_halves_its_steps_when_stages_part():
-    config = SearchConfig(num_workers=401, num_episodes=2, coarse_share=0.5, sigma=0.1)
+    config = SearchConfig(num_workers=401, num_episodes=2, cmaes=CmaesConfig(coarse_share=0.5, sigma=0.1))
     agent = make_agent(config, 20, seed=0)
     deviations = []
     for _ in range(2):
@@ -408,8 +401,8 @@ class Scribe(Agent):
     def __init__(self, num_workers=2):
         self.num_workers, self.progress, self.transitions, self.returns = num_workers, [], [], []
 
-    def begin_episode(self, progress):
-        self.progress.append(progress)
+    def begin_episode(self, progress, explore=True):
+        self.progress.append((progress, explore))
 
     def act(self, stage, state):
         return torch.full((self.num_workers, 2), float(stage))
@@ -435,13 +428,13 @@ class ScriptedWorkers(ToyWorkers):
         meanwhile()
         loss = torch.tensor([[4.0, 4.0], [2.0, 2.0], [1.0, float("nan")]])[stage]
         accuracy = torch.tensor([0.2, 0.4, 0.8])[stage].expand(2)
-        return StageOutcome(loss, accuracy, torch.full((2,), 0.1))
+        return StageOutcome(loss, accuracy, torch.full((2,), 0.1), torch.full((2,), 5.0))
 
 
 def test_the_agent_is_told_what_algorithm_2_says():
     workers, agent = ScriptedWorkers(), Scribe()
     config = toy_config("constant", num_episodes=2, episode_share=0.75, choice_rounds=0, reward_gain=1.0)
-    found = Search(workers, agent, config, seed=3).run()
+    found = SearchLoop(workers, agent, config, seed=3).run()
     first, last = agent.transitions[:2]  # of stages 1 and 2: stage 0 is the warm-up
     assert_close(first.state, torch.tensor([[1.0, 4.0, 0.2]]).expand(2, 3))
     assert_close(first.strategy_params, torch.full((2, 2), 1.0))
@@ -451,10 +444,10 @@ def test_the_agent_is_told_what_algorithm_2_says():
     assert_close(last.next_state[0], torch.tensor([3.0, 2.0, 0.55]))
     assert_close(last.reward[0], torch.tensor(0.7))
     assert last.reward[1].isnan()
-    assert [transition.done for transition in agent.transitions] == [False, True] * 2
+    assert [transition.done for transition in agent.transitions] == [False, True] * 3
     assert_close(agent.returns[0], torch.tensor([(0.1 + 0.3 + 0.7) / 3, float("nan")]), equal_nan=True)
-    assert agent.progress == [0.0, 0.5]
-    assert len(set(workers.seeds)) == 2  # every episode from another start
+    assert agent.progress == [(0.0, True), (0.5, True), (1.0, False)]  # without a choice, the last one is the guess
+    assert len(set(workers.seeds)) == 3  # every episode from another start
     assert found.table[:, 0].tolist() == [0, 1, 2, 2]
     assert found.dropped == 2
 
@@ -474,7 +467,7 @@ class Recorder(ToyWorkers):
 @pytest.mark.parametrize("beside", [False, True])
 def test_an_agent_learns_from_a_stage_at_its_end_or_while_the_next_one_trains_beside_it(beside):
     workers, config = Recorder(beside), toy_config("actor-critic", num_episodes=1, choice_rounds=0)
-    search = Search(workers, make_agent(config, 8, seed=0), config)
+    search = SearchLoop(workers, make_agent(config, 8, seed=0), config)
     learn = search.agent.learn
     search.agent.learn = lambda transition: (
         workers.events.append(f"learn {int(transition.state[0, 0])}"),
