@@ -117,8 +117,8 @@ class SearchConfig(Strict):
     agent: AgentName = "cmaes"
     """actor-critic, cmaes (evolution of a smooth table), or constant (random search for one theta)."""
     features: tuple[Feature, ...] = ("loss", "entropy")
-    """Sample features of the strategy: loss, entropy, density, label; and, from a memory of each sample, its margin, the
-    history of its loss, and belief, the log-odds that its label is right."""
+    """Sample features of the strategy: loss, entropy, density, label; and, from a memory of each sample, its margin,
+    the history of its loss, and belief, the log-odds that its label is right."""
     label_feature: LabelFeature = "log_frequency"
     """What the label feature is: the class's log frequency, normalised over the batch (log_frequency) or over the
     classes (class_frequency), or the paper's raw class index."""

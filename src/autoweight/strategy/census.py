@@ -64,7 +64,7 @@ class Census:
         self.histogram.index_add_(0, bins, torch.cat([(first.long() - 1) * whole, whole]))
         moved = (now - old).where(valid, 0).sum() / whole.sum().clamp(min=1)
         half_epoch = (2 * len(labels) / self.counts[:, 0].sum().clamp(min=1)).clamp(max=1)
-        self.trend.lerp_(moved, half_epoch)
+        self.trend += (moved - self.trend) * half_epoch
 
     def count_contradicted(self, before: Tensor, after: Tensor) -> None:
         """Some samples' relative margins have become negative, others no longer are."""
@@ -101,13 +101,13 @@ class Census:
         return factors * counts.sum().clamp(min=1) / (factors * counts).sum().clamp(min=1)
 
     def within_class(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
-        """Weights divided by the mean weight of their class, so that no class is forgotten and steps keep their size."""
+        """Weights over the mean weight of their class, so that no class is forgotten and steps keep their size."""
         member = (
             labels.unsqueeze(-1) == torch.arange(len(self.class_weights), device=labels.device)
         ) & valid.unsqueeze(-1)
         visits = member.sum(dim=0)
         now = (weights.unsqueeze(-1) * member).sum(dim=0) / visits.clamp(min=1)
-        self.class_weights.lerp_(now, 1 - torch.exp(-visits / _CLASS_VISITS))
+        self.class_weights += (now - self.class_weights) * (1 - torch.exp(-visits / _CLASS_VISITS))
         return weights / self.class_weights[labels].clamp(min=_LEAST_MEAN)
 
     def _bimodality(self) -> Tensor:

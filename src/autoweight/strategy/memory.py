@@ -1,7 +1,8 @@
 """A memory of every sample, fed by its index: what the network made of it, visit after visit, on an absolute scale.
 
-A sample's memory takes a few numbers, however many classes there are: the running mean of its margin, which does as well
-as the margin of its averaged predictions (docs/memory.md), that of its loss, and the class that last beat its label.
+A sample's memory takes a few numbers, however many classes there are: the running mean of its margin, which does as
+well as the margin of its averaged predictions (docs/memory.md), that of its loss, and the class that last beat its
+label.
 """
 
 import torch
