@@ -13,6 +13,7 @@ FIXED_POINT = 2**20  # sums are whole multiples of 1 / this
 _BINS = 64  # of the histogram of margins, from -1 to 1
 _LEAST_PRIOR, _MOST_PRIOR = 0.01, 0.9
 _TWO_GROUPS = (0.4, 0.6)  # bimodality coefficient: 1/3 for a normal distribution, 5/9 for a flat one, 1 for two points
+_SPREAD = (0.05, 0.15)  # deviation of the margins: below the first, next to nothing is known yet
 _CONTRADICTED = (0.03, 0.05)  # share of negative margins: below the first, nothing is done
 _LEARNING = (
     0.2,
@@ -88,7 +89,8 @@ class Census:
         Not while next to nothing is contradicted, nor where margins lie in one broad group, as those of a hard problem
         do, nor while the set as a whole is still being learned: hard samples are contradicted first and learned later.
         """
-        two_groups = _ramp(self._bimodality(), *_TWO_GROUPS)
+        spread, bimodality = self._shape()
+        two_groups = _ramp(bimodality, *_TWO_GROUPS) * _ramp(spread, *_SPREAD)
         return two_groups * _ramp(self.share_contradicted(), *_CONTRADICTED) * (1 - _ramp(self.trend, *_LEARNING))
 
     def rarity(self) -> Tensor:
@@ -110,15 +112,15 @@ class Census:
         self.class_weights += (now - self.class_weights) * (1 - torch.exp(-visits / _CLASS_VISITS))
         return weights / self.class_weights[labels].clamp(min=_LEAST_MEAN)
 
-    def _bimodality(self) -> Tensor:
-        """Sarle's coefficient of all margins, (skewness^2 + 1) / kurtosis."""
+    def _shape(self) -> tuple[Tensor, Tensor]:
+        """The deviation of all margins, and Sarle's coefficient of bimodality, (skewness^2 + 1) / kurtosis."""
         centres = (torch.arange(_BINS, device=self.histogram.device) + 0.5) * (2 / _BINS) - 1
         shares = self.histogram / self.histogram.sum().clamp(min=1)
         away = centres - (shares * centres).sum()
         square = away.square()
         second, third, fourth = (shares * torch.stack([square, square * away, square.square()])).sum(dim=-1)
         second = second.clamp(min=1e-4)
-        return (third.square() / second**3 + 1) * second.square() / fourth.clamp(min=1e-8)
+        return second.sqrt(), (third.square() / second**3 + 1) * second.square() / fourth.clamp(min=1e-8)
 
 
 def _ramp(value: Tensor, low: float, high: float) -> Tensor:
