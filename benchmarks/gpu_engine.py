@@ -21,6 +21,7 @@ from autoweight import Constant, Uniform
 from autoweight.config import TrainingConfig
 from autoweight.data import Samples
 from autoweight.data.loader import Loader
+from autoweight.methods.auto import Auto
 from autoweight.methods.method import Weighted
 from autoweight.models import make_network
 from autoweight.training.captured import CapturedSteps, repeatable_kernels
@@ -147,18 +148,20 @@ def single(rate: float) -> None:
 
 
 def weighting(data: Samples, compiled: bool) -> None:
-    """A plain step against a weighted one. Two networks of each, since one that was built first is sometimes slow."""
+    """A plain step against weighted ones. Two networks of each, since one that was built first is sometimes slow."""
     config, epoch = training(128, compile=compiled), 390
+    weighers = {"uniform": Uniform, "law-weighted": Constant, "auto, with a memory": Auto}
     works = []
-    for weigher in (Uniform, Constant) * 2:
+    for weigher in [*weighers.values()] * 2:
         steps = CapturedSteps(make_slots("resnet18", 1, config, data, weigher), config, total_steps=10_000)
         works.append(partial(steps.run, 0, epoch))
     times = milliseconds_in_turns(works, steps=epoch)
-    plain, weighted = times[0::2], times[1::2]
-    for name, spent in (("uniform", plain), ("law-weighted", weighted)):
-        name += ", compiled" * compiled
-        print(f"{name:26}{spent[0]:14.3f}{spent[1]:9.3f}{min(spent) * 200 * epoch / 1000:12.0f}")
-    print(f"  weighting costs {100 * (min(weighted) / min(plain) - 1):+.2f} %")
+    plain = min(times[0 :: len(weighers)])
+    for number, name in enumerate(weighers):
+        spent = times[number :: len(weighers)]
+        cost = f"{100 * (min(spent) / plain - 1):+.2f} %"
+        label = name + ", compiled" * compiled
+        print(f"{label:30}{spent[0]:10.3f}{spent[1]:9.3f}{min(spent) * 200 * epoch / 1000:12.0f}{cost:>10}")
 
 
 def exact() -> None:

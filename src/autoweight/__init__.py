@@ -1,6 +1,7 @@
 """autoweight learns how much every training sample should count."""
 
 from autoweight.config import SearchConfig, TrainingConfig, presets
+from autoweight.data.indexed import Indexed
 from autoweight.errors import RunError, UserError
 from autoweight.finding import search
 from autoweight.methods.class_balanced import ClassBalanced
@@ -11,15 +12,15 @@ from autoweight.methods.self_paced import SelfPaced
 from autoweight.methods.uniform import Uniform
 from autoweight.report.words import describe
 from autoweight.strategy import Rule, Strategy, Weigher, weighted_mean
+from autoweight.strategy.shipped import load
 
 __version__ = "0.1.0"
-
-load = Strategy.load
 
 __all__ = [
     "ClassBalanced",
     "Constant",
     "Focal",
+    "Indexed",
     "Oracle",
     "Rule",
     "RunError",

@@ -18,12 +18,12 @@ def version() -> str:
 def everything() -> str:
     """All names that the command line takes, a line each."""
     parts = {
-        "recipes": {name: _first_line(module) for name, module in RECIPES.items()},
+        "recipes": {name: recipe.about for name, recipe in RECIPES.items()},
         "methods": {name: _method_line(name) for name in METHODS},
         "networks": {name: _first_line(make) for name, make in NETWORKS.items()},
         "data sets": {name: _first_line(load) for name, load in DATASETS.items()},
     }
-    return "\n\n".join("\n".join([title, *(f"  {k:20}{v}" for k, v in rows.items())]) for title, rows in parts.items())
+    return "\n\n".join("\n".join([title, *(f"  {k:30}{v}" for k, v in rows.items())]) for title, rows in parts.items())
 
 
 def _method_line(name: str) -> str:

@@ -45,7 +45,7 @@ class RunConfig(Strict):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._require_at_least(1, "side_by_side", "num_seeds")
-        require(bool(re.fullmatch(r"[\w-]*", self.recipe)), f"'{self.recipe}' is no name of a recipe.")
+        require(bool(re.fullmatch(r"[\w.-]*", self.recipe)), f"'{self.recipe}' is no name of a recipe.")
         require(len(self.methods) > 0, "name at least one method.")
         require(len(set(self.methods)) == len(self.methods), "a method is named twice.")
         last = self.seed + self.num_seeds - 1

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from autoweight.config.strict import Strict
 from autoweight.errors import require
 
-Feature = Literal["loss", "entropy", "density", "label", "margin", "history"]
+Feature = Literal["loss", "entropy", "density", "label", "margin", "history", "belief"]
 LabelFeature = Literal["log_frequency", "class_frequency", "raw"]
 MarginScale = Literal["own", "batch"]
 HistoryScale = Literal["set", "class", "batch"]
@@ -117,8 +117,8 @@ class SearchConfig(Strict):
     agent: AgentName = "cmaes"
     """actor-critic, cmaes (evolution of a smooth table), or constant (random search for one theta)."""
     features: tuple[Feature, ...] = ("loss", "entropy")
-    """Sample features of the strategy: loss, entropy, density, label, and, from a memory of each sample, margin and
-    history."""
+    """Sample features of the strategy: loss, entropy, density, label; and, from a memory of each sample, its margin,
+    the history of its loss, and belief, the log-odds that its label is right."""
     label_feature: LabelFeature = "log_frequency"
     """What the label feature is: the class's log frequency, normalised over the batch (log_frequency) or over the
     classes (class_frequency), or the paper's raw class index."""
@@ -130,6 +130,9 @@ class SearchConfig(Strict):
     """Share by which a sample's memory moves at each visit; the search also moves it, if a feature remembers."""
     normalise: bool = False
     """Scale a batch's weights to a mean of 1: they choose among samples, but cannot shrink or stop the learning."""
+    within_class: bool = False
+    """Scale weights to a mean of 1 within each class, followed over the training, so that none is forgotten; for
+    features that remember."""
     warmup_stages: int = 2
     """First stages, which are not weighted."""
     proxy_network: str = ""

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from autoweight.config import Knob
 from autoweight.errors import UserError, unknown
+from autoweight.methods.auto import Auto
 from autoweight.methods.class_balanced import ClassBalanced
 from autoweight.methods.constant import Constant
 from autoweight.methods.early_stop import EARLY_STOP, EarlyStop
@@ -25,6 +26,7 @@ METHODS: dict[str, Callable[..., Weigher | Method]] = {
     EARLY_STOP: EarlyStop,
     "oracle": Oracle,
     "law": law,
+    "auto": Auto,
     "constant": Constant,
     "focal": Focal,
     "class_balanced": ClassBalanced,

@@ -2,8 +2,8 @@
 
 Idea    LAW without stages: `1 + tanh(theta . f + b)` with fixed theta and b. The yardstick of any search: a stage-wise
         strategy that does not beat the best constant at the same cost has found nothing.
-Knobs   loss, entropy, density, label, margin, history: theta of each feature (0 leaves it out); bias: b; warmup: the
-        share of the training that is not weighted; memory_rate: by how much a sample's memory moves at a visit.
+Knobs   loss, entropy, density, label, margin, history, belief: theta of each feature (0 leaves it out); bias: b;
+        warmup: the share of the training that is not weighted; memory_rate: by how much a memory moves at a visit.
 Cost    As LAW: element-wise work on one batch of logits.
 """
 
@@ -29,13 +29,14 @@ class Constant(Strategy):
         label: float = 0.0,
         margin: float = 0.0,
         history: float = 0.0,
+        belief: float = 0.0,
         bias: float = -2.0,
         warmup: float = 0.1,
         memory_rate: float = 0.2,
         class_counts: Tensor | None = None,
     ) -> None:
         require(0 <= warmup <= 1, f"constant's warmup is a share of the training, from 0 to 1, but is {warmup}.")
-        values = (loss, entropy, density, label, margin, history)
+        values = (loss, entropy, density, label, margin, history, belief)
         thetas: dict[str, float] = dict(zip(FEATURES, values, strict=True))
         used: tuple[Feature, ...] = tuple(name for name in FEATURES if thetas[name] != 0) or ("loss",)
         rule = Rule(used, memory_rate=memory_rate)

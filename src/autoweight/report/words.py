@@ -13,6 +13,7 @@ _ABOVE = {
     "density": "samples that look like many others",
     "label": "samples of frequent classes",
     "margin": "samples whose label the network has come to believe in",
+    "belief": "samples whose label is probably right",
     "history": "samples whose loss has long been above average",
 }
 

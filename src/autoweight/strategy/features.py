@@ -16,7 +16,7 @@ from autoweight.config import Feature, LabelFeature
 from autoweight.errors import require, unknown
 
 FEATURES: tuple[Feature, ...] = get_args(Feature)
-REMEMBERED: tuple[Feature, ...] = ("margin", "history")
+REMEMBERED: tuple[Feature, ...] = ("margin", "history", "belief")
 """Features that need a memory of each sample."""
 
 _RELATIVE_EPSILON = 1e-6  # spreads below this fraction of the largest value count as rounding, not as a difference

@@ -1,100 +1,107 @@
 """A memory of every sample, fed by its index: what the network made of it, visit after visit, on an absolute scale.
 
-A sample's memory takes a few numbers, however many classes there are. Of its averaged predictions it keeps the
-probability of its label and that of the strongest other class so far, whose place another class takes as soon as that
-one's mean must be larger. Sums over the set are kept as whole numbers, visit by visit: the old value goes, the new one
-comes. So they are exact, cost no look at the whole set, and do not depend on the order in which a GPU adds.
+A sample's memory takes a few numbers, however many classes there are: the running mean of its margin, which does as
+well as the margin of its averaged predictions (docs/memory.md), that of its loss, and the class that last beat its
+label.
 """
-
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from autoweight.errors import UserError
+from autoweight.strategy.census import FIXED_POINT, Census
 
-_FIXED_POINT = 2**20  # sums over the set are whole multiples of 1 / this
+RATE = 0.2  # of the memory: about the last five visits count
+SLOPE = 16.0  # log-odds of a right label per unit of margin
 _LEAST_SPREAD = 1e-3  # deviations of remembered losses below this count as none
 
 _EMPTY: dict[str, tuple[torch.dtype, float]] = {
     "label": (torch.int32, -1),
-    "own": (torch.float32, 0),
-    "rival": (torch.float32, 0),
-    "rival_class": (torch.int32, 0),
+    "margin": (torch.float32, 0),
+    "rival_class": (torch.int32, -1),
+    "contradicted": (torch.bool, False),
     "loss": (torch.float32, -1),
 }
-"""Per-sample columns: their type, and what stands there before the first visit. Margins so begin at 0."""
-
-
-class Predictions(NamedTuple):
-    """The memory of a batch's samples after this visit, `[batch]` each."""
-
-    own: Tensor
-    """Mean probability of the label."""
-    rival: Tensor
-    """Mean probability of the strongest other class."""
-    rival_class: Tensor
-
-    @property
-    def margin(self) -> Tensor:
-        """How much more the network believes in the label than in any other class, from -1 to 1."""
-        return self.own - self.rival
+"""Per-sample columns: their type, and what stands there before the first visit."""
 
 
 class Memory:
-    """Columns of one entry a sample, and class-wise sums over those that were visited."""
+    """Columns of one entry a sample, and counts over those that were visited."""
 
     def __init__(self, tensors: dict[str, Tensor]) -> None:
         self.columns = {name: tensors[name] for name in _EMPTY}
-        self.sums = tensors["sums"]  # of each class: visited, losses, their squares
+        self.loss_sums = tensors["loss_sums"]  # of each class: visited, losses, their squares
+        self.census = Census(tensors)
 
     @classmethod
     def empty(cls, num_samples: int, num_classes: int, device: torch.device | str = "cpu") -> "Memory":
         """A memory of samples that were never seen."""
-        tensors = {
+        columns = {
             name: torch.full((num_samples,), empty, dtype=dtype, device=device)
             for name, (dtype, empty) in _EMPTY.items()
         }
-        return cls(tensors | {"sums": torch.zeros(num_classes, 3, dtype=torch.long, device=device)})
+        sums = torch.zeros(num_classes, 3, dtype=torch.long, device=device)
+        return cls({**columns, "loss_sums": sums, **Census.empty(num_classes, device).tensors()})
 
     def __len__(self) -> int:
-        return len(self.columns["own"])
+        return len(self.columns["label"])
 
     @property
     def num_classes(self) -> int:
         """How many classes there can be."""
-        return len(self.sums)
+        return len(self.loss_sums)
+
+    @property
+    def predicted(self) -> Tensor:
+        """The class that the network has come to believe in, of every sample; -1 of those never visited."""
+        labels = self.columns["label"]
+        return torch.where(self.columns["margin"] < 0, self.columns["rival_class"], labels)
 
     def tensors(self) -> dict[str, Tensor]:
         """All that it holds, by name."""
-        return {**self.columns, "sums": self.sums}
+        return {**self.columns, "loss_sums": self.loss_sums, **self.census.tensors()}
 
     def grown(self, num_samples: int) -> "Memory":
         """A memory with room for more samples, or this one where there is enough."""
         if num_samples <= len(self):
             return self
-        larger = Memory.empty(max(num_samples, 2 * len(self)), self.num_classes, self.sums.device)
+        larger = Memory.empty(max(num_samples, 2 * len(self)), self.num_classes, self.loss_sums.device)
         for name, column in self.columns.items():
             larger.columns[name][: len(self)] = column
-        larger.sums.copy_(self.sums)
-        return larger
+        return Memory(self.tensors() | larger.columns)
 
-    def predictions(self, logits: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Predictions:
-        """Move the samples' averaged predictions by `rate` towards the present ones, and give them."""
-        now = logits.softmax(dim=-1)
+    def margins(self, logits: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
+        """Move the samples' averaged margins by `rate` towards the present ones, and give them.
+
+        A margin, from -1 to 1, is the probability of the label less that of the strongest other class. Averages begin
+        at 0, so that a few visits have to agree before they say much.
+        """
+        probabilities = logits.softmax(dim=-1)
         classes = labels.long().unsqueeze(-1)
-        own_now = now.gather(-1, classes).squeeze(-1)
-        strongest, strongest_class = now.scatter(-1, classes, -1.0).max(dim=-1)
-        known = self.columns["rival_class"][indices].long()
-        own = torch.lerp(self.columns["own"][indices], own_now, rate)
-        rival = torch.lerp(self.columns["rival"][indices], now.gather(-1, known.unsqueeze(-1)).squeeze(-1), rate)
-        # The place starts with class 0, which may be the label itself; and a class not known so far has at least this.
-        stronger = (rate * strongest > rival) | (known == labels)
-        rival = torch.where(stronger, rate * strongest, rival)
-        rival_class = torch.where(stronger, strongest_class, known)
-        for name, new in (("own", own), ("rival", rival), ("rival_class", rival_class)):
-            self._put(name, indices, new, valid)
-        return Predictions(own, rival, rival_class)
+        own = probabilities.gather(-1, classes).squeeze(-1)
+        strongest, strongest_class = probabilities.scatter(-1, classes, -1.0).max(dim=-1)
+        now = own - strongest
+        old = self.columns["margin"][indices]
+        new = torch.lerp(old, now, rate)
+        first = self.columns["label"][indices] < 0
+        beaten = valid & (now < 0)
+        self._put("margin", indices, new, valid)
+        self._put("rival_class", indices, strongest_class, beaten)
+        self._put("label", indices, labels, valid)
+        self.census.visit(classes.squeeze(-1), old, new, now, first, valid)
+        return new
+
+    def belief(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> Tensor:
+        """Log-odds that labels are right, given their margins and how many labels are contradicted.
+
+        A margin is read relative to its class; whether it is negative is counted.
+        """
+        relative = margins + self.census.leniency()[labels]
+        before = self.columns["contradicted"][indices]
+        after = torch.where(valid, relative < 0, before)
+        self.columns["contradicted"][indices] = after
+        self.census.count_contradicted(before, after)
+        return SLOPE * relative - torch.logit(self.census.share_contradicted())
 
     def losses(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
         """Move the samples' averaged losses by `rate` towards the present ones, and give them; the first visit sets."""
@@ -102,23 +109,20 @@ class Memory:
         visited = old >= 0
         new = torch.where(visited, torch.lerp(old, losses, rate), losses)
         self._put("loss", indices, new, valid)
+        self._put("label", indices, labels, valid)
         self._count(labels, old.clamp(min=0), -(visited & valid).long())
         self._count(labels, new, valid.long())
         return new
 
     def standing(self, losses: Tensor, labels: Tensor, by_class: bool) -> Tensor:
         """Remembered losses as deviations from the mean over the samples visited, or over those of the same class."""
-        sums = self.sums if by_class else self.sums.sum(dim=0, keepdim=True).expand_as(self.sums)
+        sums = self.loss_sums if by_class else self.loss_sums.sum(dim=0, keepdim=True).expand_as(self.loss_sums)
         count, total, squares = sums.double().unbind(dim=-1)
         count = count.clamp(min=1)
-        mean = total / _FIXED_POINT / count
-        variance = squares / _FIXED_POINT / count - mean.square()
+        mean = total / FIXED_POINT / count
+        variance = squares / FIXED_POINT / count - mean.square()
         deviation = variance.clamp(min=_LEAST_SPREAD**2).sqrt()
         return (losses - mean[labels].float()) / deviation[labels].float()
-
-    def observe_labels(self, labels: Tensor, indices: Tensor) -> None:
-        """Keep the samples' labels: what tells one data set from another."""
-        self.columns["label"][indices] = labels.to(torch.int32)
 
     def check_labels(self, labels: Tensor, indices: Tensor) -> None:
         """Raise `UserError` where a sample had another label: these are indices of another data set."""
@@ -136,6 +140,6 @@ class Memory:
         column[indices] = torch.where(valid, new.to(column.dtype), column[indices])
 
     def _count(self, labels: Tensor, losses: Tensor, sign: Tensor) -> None:
-        fixed = torch.stack([losses, losses.square()], dim=-1).double().mul(_FIXED_POINT).round().long()
+        fixed = torch.stack([losses, losses.square()], dim=-1).double().mul(FIXED_POINT).round().long()
         row = torch.cat([torch.ones_like(fixed[..., :1]), fixed], dim=-1) * sign.unsqueeze(-1)
-        self.sums.index_add_(0, labels.long(), row)
+        self.loss_sums.index_add_(0, labels.long(), row)

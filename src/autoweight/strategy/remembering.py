@@ -21,7 +21,7 @@ class Remembering(Weigher):
 
     def reserve(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
         """A memory of that size, which no longer grows: indices beyond it are mistakes."""
-        self.memory = self._make_memory(num_samples, num_classes, device)
+        self.memory = Memory.empty(num_samples, num_classes, device)
         self._reserved = True
 
     def tensors(self) -> dict[str, Tensor]:
@@ -31,13 +31,12 @@ class Remembering(Weigher):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take back what `state_dict` gave; the first batch then has to have the labels that it remembers."""
         if state and self.memory is None:
-            require({"own", "sums"} <= state.keys(), f"{type(self).__name__} was given a state that is no memory.")
-            self.memory = self._make_memory(len(state["own"]), len(state["sums"]), state["own"].device)
+            require(
+                {"label", "loss_sums"} <= state.keys(), f"{type(self).__name__} was given a state that is no memory."
+            )
+            self.memory = Memory.empty(len(state["label"]), len(state["loss_sums"]), state["label"].device)
         load_tensors(type(self).__name__, self.tensors(), state)
         self._to_check = bool(state)
-
-    def _make_memory(self, num_samples: int, num_classes: int, device: torch.device | str) -> Memory:
-        return Memory.empty(num_samples, num_classes, device)
 
     def _recall(self, view: View, losses: Tensor, indices: Tensor | None) -> tuple[Memory, Tensor]:
         """The memory, large enough for the batch, and the samples' places in it."""
@@ -47,10 +46,8 @@ class Remembering(Weigher):
             self._make_room(int(places.min()), int(places.max()), view.logits.shape[-1], losses.device)
         assert self.memory is not None
         places = places.to(losses.device)
-        if not view.labels.is_floating_point():
-            if self._to_check:
-                self.memory.check_labels(view.labels, places)
-            self.memory.observe_labels(view.labels, places)
+        if self._to_check and not torch.compiler.is_compiling() and not view.labels.is_floating_point():
+            self.memory.check_labels(view.labels, places)
         self._to_check = False
         return self.memory, places
 
@@ -63,7 +60,7 @@ class Remembering(Weigher):
                 "training set."
             )
         if self.memory is None:
-            self.memory = self._make_memory(highest + 1, num_classes, device)
+            self.memory = Memory.empty(highest + 1, num_classes, device)
         if num_classes > self.memory.num_classes:
             raise UserError(
                 f"the network answers with {num_classes} classes, but the memory is of {self.memory.num_classes}: "

@@ -22,6 +22,7 @@ BOUNDS: dict[str, float] = {
     "label": 5.0,
     "margin": 10.0,
     "history": 10.0,
+    "belief": 2.0,
     "bias": 5.0,
     "memory": 3.0,
 }
@@ -41,6 +42,7 @@ class Rule:
     history_scale: HistoryScale = "class"
     memory_rate: float = 0.2
     normalised: bool = False
+    within_class: bool = False
 
     def __post_init__(self) -> None:
         check_features(self.features)
@@ -52,6 +54,10 @@ class Rule:
             if getattr(self, name) not in get_args(kind):
                 raise unknown(name.replace("_", " "), getattr(self, name), get_args(kind))
         require(0 < self.memory_rate < 1, f"memory_rate lies between 0 and 1, but is {self.memory_rate}.")
+        require(
+            not self.within_class or self.remembers,
+            f"weights are followed within classes by a memory: choose a feature that has one, {', '.join(REMEMBERED)}.",
+        )
 
     @classmethod
     def of(cls, search: SearchConfig) -> "Rule":
@@ -63,6 +69,7 @@ class Rule:
             search.history_scale,
             search.memory_rate,
             search.normalise,
+            search.within_class,
         )
 
     @property
@@ -83,7 +90,7 @@ class Rule:
     @property
     def relative(self) -> bool:
         """Whether weights depend on who else is in the batch."""
-        own_scale = {"margin": self.margin_scale == "own", "history": self.history_scale != "batch"}
+        own_scale = {"margin": self.margin_scale == "own", "history": self.history_scale != "batch", "belief": True}
         own_scale["label"] = self.label_feature == "class_frequency"
         return self.normalised or not all(own_scale.get(name, False) for name in self.features)
 
@@ -92,15 +99,18 @@ class Rule:
     ) -> Tensor:
         """Weights `[batch]` for parameters `[P]`; samples that are not valid get 0."""
         theta_and_bias = strategy_params[: len(self.features) + 1]
-        columns: dict[str, Tensor] = {
-            name: self._column(name, view) for name in self.features if name not in REMEMBERED
-        }
-        if self.remembers:
-            assert memory is not None, "this rule remembers samples"
-            assert indices is not None, "a memory needs indices"
-            columns |= self._remembered(strategy_params[-1], view, memory, indices)
-        features = torch.stack([columns[name] for name in self.features], dim=-1)
-        return weigh(features, theta_and_bias, self.normalised, view.valid)
+        columns = {name: self._column(name, view) for name in self.features if name not in REMEMBERED}
+        if not self.remembers:
+            features = torch.stack([columns[name] for name in self.features], dim=-1)
+            return weigh(features, theta_and_bias, self.normalised, view.valid)
+        assert memory is not None, "this rule remembers samples"
+        assert indices is not None, "a memory needs indices"
+        labels = view.labels if not view.labels.is_floating_point() else torch.zeros_like(indices)
+        labels = labels.long().clamp(min=0)  # those to ignore are not valid, and looked past
+        remembered = self._remembered(strategy_params[-1], view, labels, memory, indices)
+        features = torch.stack([(columns | remembered)[name] for name in self.features], dim=-1)
+        weights = weigh(features, theta_and_bias, self.normalised, view.valid)
+        return memory.census.within_class(weights, labels, view.valid) if self.within_class else weights
 
     def _column(self, name: Feature, view: View) -> Tensor:
         column = OF_THE_BATCH[name](view)
@@ -108,14 +118,17 @@ class Rule:
             return column
         return normalise(column, view.valid)
 
-    def _remembered(self, shift: Tensor, view: View, memory: Memory, indices: Tensor) -> dict[str, Tensor]:
+    def _remembered(
+        self, shift: Tensor, view: View, labels: Tensor, memory: Memory, indices: Tensor
+    ) -> dict[Feature, Tensor]:
         rate = (log(self.memory_rate / (1 - self.memory_rate)) + shift).sigmoid()
-        labels = view.labels if not view.labels.is_floating_point() else torch.zeros_like(indices)
-        labels = labels.clamp(min=0)  # those to ignore are not valid, and looked past
-        columns = {}
-        if "margin" in self.features:
-            margin = memory.predictions(view.logits, labels, indices, rate, view.valid).margin
+        columns: dict[Feature, Tensor] = {}
+        if "margin" in self.features or "belief" in self.features:
+            margin = memory.margins(view.logits, labels, indices, rate, view.valid)
             columns["margin"] = margin if self.margin_scale == "own" else normalise(margin, view.valid)
+        if "belief" in self.features:
+            belief = memory.belief(margin, labels, indices, view.valid)
+            columns["belief"] = memory.census.strength() * belief
         if "history" in self.features:
             history = memory.losses(view.losses, labels, indices, rate, view.valid)
             if self.history_scale == "batch":

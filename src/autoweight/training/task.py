@@ -114,7 +114,7 @@ _OF_TARGETS: tuple[Feature, ...] = ("loss", "density", "history")
 TASKS: dict[TaskName, Task] = {
     "classification": Task(
         "classification",
-        ("loss", "entropy", "density", "label", "margin", "history"),
+        ("loss", "entropy", "density", "label", "margin", "history", "belief"),
         "accuracy",
         _class_losses,
         _right,
@@ -127,7 +127,7 @@ TASKS: dict[TaskName, Task] = {
     "huber": Task("huber", _OF_TARGETS, "r2", _target_losses(huber_loss), _errors, _r2),
     "tokens": Task(
         "tokens",
-        ("loss", "entropy", "density", "label", "margin", "history"),
+        ("loss", "entropy", "density", "label", "margin", "history", "belief"),
         "accuracy",
         _token_losses,
         _right,

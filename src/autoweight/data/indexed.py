@@ -1,0 +1,34 @@
+"""A data set that tells each sample's position, for weighers that remember samples."""
+
+from typing import Any
+
+from torch.utils.data import Dataset, IterableDataset
+
+from autoweight.errors import require
+
+
+class Indexed(Dataset[Any]):
+    """Adds the index to what a map-style data set yields: `(x, y)` becomes `(x, y, index)`, a dict gets an `index`.
+
+    >>> list(Indexed([("a", 0), ("b", 1)]))
+    [('a', 0, 0), ('b', 1, 1)]
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        map_style = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
+        require(
+            map_style and not isinstance(dataset, IterableDataset),
+            "aw.Indexed takes a map-style data set, with __getitem__ and __len__: an iterable one has no positions.",
+        )
+        self.dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: int) -> Any:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        sample = self.dataset[index]
+        if isinstance(sample, dict):
+            return {**sample, "index": index}
+        return (*sample, index) if isinstance(sample, tuple | list) else (sample, index)

@@ -1,0 +1,26 @@
+"""Strategies that come with the package, by name, and loading by name or path."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from torch import Tensor
+
+from autoweight.errors import unknown
+from autoweight.strategy.auto import Auto
+from autoweight.strategy.strategy import Strategy
+from autoweight.strategy.weigher import Weigher
+
+SHIPPED: dict[str, Callable[[], Weigher]] = {"auto": Auto}
+
+
+def load(name_or_path: str | Path, class_counts: Tensor | None = None) -> Weigher:
+    """A shipped strategy by its name, such as "auto", or the one that a file holds; nothing in it is executed.
+
+    Strategies that use the label have to know the training set's class counts.
+    """
+    name = str(name_or_path)
+    if name in SHIPPED and not Path(name).exists():
+        return SHIPPED[name]()
+    if "/" not in name and "." not in name and not Path(name).exists():
+        raise unknown("strategy", name, SHIPPED)
+    return Strategy.load(name_or_path, class_counts)
