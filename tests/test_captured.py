@@ -22,9 +22,9 @@ from autoweight.workers import GraphedWorkers, SequentialWorkers, graphed, make_
 from autoweight.workers.base import ParamsWeigher
 
 from .conftest import make_blobs
-from .rivals import Rationed
+from .rivals import Rationed, WithScratch
 from .settings import SETTINGS
-from .test_settings import assert_agree, weigher_for
+from .test_settings import assert_agree, assert_no_reward_without_weights, weigher_for
 from .test_settings import run as run_setting
 from .test_workers import PARAMS, check_meanwhile, cnn, images, mlp, problem, run, with_dropout
 
@@ -109,9 +109,9 @@ def test_graphed_workers_equal_sequential_ones(stand_in, num_starts, options):
 @pytest.mark.parametrize("stand_in", [reversed], indirect=True, ids=["in reverse"])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_graphed_workers_equal_sequential_ones_in_every_setting(stand_in, name):
-    assert_agree(
-        run_setting(GraphedWorkers, SETTINGS[name], 2)[0], run_setting(SequentialWorkers, SETTINGS[name], 2)[0]
-    )
+    fast, slow = (run_setting(kind, SETTINGS[name], 2)[0] for kind in (GraphedWorkers, SequentialWorkers))
+    assert_agree(fast, slow)
+    assert_no_reward_without_weights(fast)
 
 
 @pytest.mark.parametrize("stand_in", [reversed], indirect=True, ids=["in reverse"])
@@ -127,19 +127,6 @@ def test_captured_steps_equal_plain_ones_in_every_setting(stand_in, name):
         slots.append(slot)
     for one, two in zip(*(slot.tensors() for slot in slots), strict=True):
         assert_close(two.double(), one.double(), atol=1e-4, rtol=1e-4)
-
-
-class WithScratch(nn.Linear):
-    """Keeps a running mean in a buffer that no state_dict has."""
-
-    def __init__(self):
-        super().__init__(2, 3)
-        self.register_buffer("mean", torch.zeros(2), persistent=False)
-
-    def forward(self, inputs):
-        if self.training:
-            self.mean.lerp_(inputs.detach().mean(dim=0), 0.3)
-        return super().forward(inputs - self.mean)
 
 
 def test_no_buffer_is_carried_from_one_episode_into_the_next(stand_in):

@@ -20,9 +20,11 @@ import autoweight as aw
 from autoweight.cli import commands, typed
 from autoweight.cli.messages import one_sentence
 from autoweight.config.files import dump_config, load_config
+from autoweight.config.presets import PRESETS
 from autoweight.methods import METHODS
 from autoweight.models import NETWORKS
 from autoweight.recipes import RECIPES, get_recipe
+from autoweight.runs import find as finding
 
 SHORT = ["--training.epochs", "2", "--training.num-stages", "4"]
 SHORT_SEARCH = [*SHORT, "--search.num-episodes", "3", "--search.num-workers", "5", "--search.choice-rounds", "1"]
@@ -169,7 +171,36 @@ def test_a_running_run_is_left_alone_and_ctrl_c_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     message = process.communicate(timeout=60)[1]
     assert process.returncode == 130
-    assert "go on with: autoweight search --out run --resume" in message
+    assert "go on with: autoweight search --out run --resume; to keep the best so far, add --finish" in message
+
+
+def test_a_search_finishes_with_what_is_done_and_goes_on_with_more_episodes(tmp_path):
+    words = ["search", "digits-noise", *SHORT_SEARCH, "--search.num-episodes", 500, "--out", "run"]
+    process = subprocess.Popen(command(*words), cwd=tmp_path, stderr=subprocess.DEVNULL)
+    wait_for(tmp_path / "run" / "checkpoint" / "search.previous", process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    shown = autoweight("search", "--out", "run", "--resume", "--finish", cwd=tmp_path).stdout
+    assert "On the validation set it was" in shown
+    done = result_of(tmp_path / "run")["search"]["episodes"] // 5 - 1
+    assert 1 <= done < 500
+    assert len(aw.load(tmp_path / "run" / "strategy.safetensors").table) == 4
+    short = ["search", "digits-noise", *SHORT_SEARCH, "--out", "short"]
+    autoweight(*short, "--search.num-episodes", 1, cwd=tmp_path)
+    autoweight(*short, "--search.num-episodes", 2, "--resume", cwd=tmp_path)
+    assert result_of(tmp_path / "short")["search"]["episodes"] == (2 + 1) * 5
+    fewer = autoweight(*short, "--search.num-episodes", 1, "--resume", cwd=tmp_path, status=2)
+    assert "search.num_episodes was 2 and is now 1" in fewer.stderr
+
+
+def test_a_search_of_days_says_so_beforehand(capsys):
+    config = get_recipe("digits-noise")
+    commands._say_cost(finding.prepare(config))
+    assert capsys.readouterr().out == ""
+    preset = PRESETS["paper"]
+    paper = replace(config, search=replace(preset.search(config.search), num_episodes=20_000))
+    commands._say_cost(finding.prepare(paper))
+    assert "This search trains 320,000 networks, " in capsys.readouterr().out
 
 
 def test_a_loss_that_blows_up_fails_the_run_with_1(tmp_path):
@@ -198,9 +229,13 @@ def test_list_names_everything(tmp_path):
         assert name in shown
 
 
-@pytest.mark.parametrize("words", [[], ["--help"], ["train", "--help"], ["compare", "digits-noise", "--help"]])
+@pytest.mark.parametrize(
+    "words", [[], ["--help"], ["train", "--help"], ["compare", "digits-noise", "--help"], ["list", "--help"]]
+)
 def test_help(tmp_path, words):
-    assert "usage" in autoweight(*words, cwd=tmp_path).stdout
+    shown = autoweight(*words, cwd=tmp_path).stdout
+    assert "usage" in shown
+    assert "cifar10-noise-wide" not in shown  # not the list itself
 
 
 def test_help_shows_the_defaults_of_the_recipe_wherever_it_stands(tmp_path):

@@ -10,14 +10,19 @@ from torch import nn
 
 import autoweight as aw
 from autoweight.config import TrainingConfig
-from autoweight.data import load_pool
+from autoweight.data import DATASETS, load_pool
 from autoweight.models import make_network
 from autoweight.recipes import get_recipe
 from autoweight.runs import compare as comparing
 from autoweight.runs import find as finding
 from autoweight.runs.folder import RunFolder
+from autoweight.strategy.stages import stage_starts
+from autoweight.training import loop
 from autoweight.training.evaluate import score
-from autoweight.training.loop import Training, train
+from autoweight.training.loop import Training, make_slots, train
+from autoweight.training.steps import PlainSteps
+
+from .conftest import make_blobs
 
 SHORT = replace(
     get_recipe("digits-noise"), training=TrainingConfig(epochs=2, num_stages=4), methods=("uniform", "focal", "oracle")
@@ -98,3 +103,90 @@ def test_a_strategy_that_changed_since_is_not_mixed_in(tmp_path):
     aw.Strategy(torch.zeros(4, 3), aw.Rule(normalised=True)).save(path)
     with pytest.raises(aw.UserError, match="has changed since this run began"):
         compare(config, tmp_path / "run", resume=True)
+
+
+def test_early_stop_is_read_off_the_training_of_uniform(tmp_path):
+    config = replace(SHORT, methods=("focal", "uniform"), training=TrainingConfig(epochs=8, num_stages=8), num_seeds=2)
+    methods = compare(config, tmp_path / "run")
+    assert list(methods) == ["focal", "uniform", "early_stop"]
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert {line["method"] for line in lines} == {"focal", "uniform"}  # no training of its own
+    for position, seed in enumerate(config.seeds):
+        stages = [
+            line for line in lines if line["event"] == "stage" and (line["method"], line["seed"]) == ("uniform", seed)
+        ]
+        best = max(stages, key=lambda line: line["val_score"])  # the first of equals
+        assert methods["early_stop"]["best_stage"][position] == best["stage"]
+        assert methods["early_stop"]["test_accuracy"][position] == stopped_at(config, seed, best["stage"])
+    assert methods["early_stop"]["train_seconds"] == methods["uniform"]["train_seconds"]
+    alone = compare(replace(config, methods=("early_stop",)), tmp_path / "alone")
+    assert list(alone) == ["early_stop"]
+    assert alone["early_stop"]["test_accuracy"] == methods["early_stop"]["test_accuracy"]
+
+
+def stopped_at(config, seed, stage):
+    """The test accuracy at a stage's end."""
+    training = config.training
+    splits = load_pool(config.data).splits(config.data, seed, final=True)
+    make = partial(make_network, config.network, splits.train.input_shape, splits.train.num_classes)
+    (slot,) = make_slots([Training(make, splits.train, splits.val, None, seed)], training)
+    total = slot.loader.steps_per_epoch * training.epochs
+    PlainSteps([slot], training, total).run(0, stage_starts(total, training.num_stages)[stage + 1])
+    return score(slot.model, splits.test)
+
+
+def test_what_is_evaluated_beside_a_network_has_its_column(tmp_path):
+    averaged = replace(SHORT, methods=("oracle",), training=replace(SHORT.training, average=0.9))
+    values = compare(averaged, tmp_path / "run")["oracle"]
+    assert set(values) == {"test_accuracy", "test_accuracy_averaged", "train_seconds"}
+    assert (
+        values["test_accuracy"]
+        == compare(replace(SHORT, methods=("oracle",)), tmp_path / "plain")["oracle"]["test_accuracy"]
+    )
+    assert values["test_accuracy_averaged"] != values["test_accuracy"]
+
+
+def test_a_strategy_used_far_from_its_training_gets_a_word(tmp_path):
+    found_in = {"epochs": 200, "batch_size": 64, "optimizer": "sgd", "weight_decay": 0.0, "schedule": "stages"}
+    aw.Strategy(torch.zeros(4, 3), info={"found_in": found_in}).save(tmp_path / "s")
+    config = replace(SHORT, methods=("law",), strategy=str(tmp_path / "s"))
+    with pytest.warns(UserWarning, match=r"found in another training \(epochs 2 instead of 200\)"):
+        comparing.prepare(config)
+
+
+def test_data_are_read_once(tmp_path, monkeypatch):
+    read, digits = [], DATASETS["digits"]
+    monkeypatch.setitem(DATASETS, "digits", lambda folder: (read.append(folder), digits(folder))[1])
+    compare(replace(SHORT, num_seeds=2), tmp_path / "run")
+    assert len(read) == 1
+
+
+def test_the_clock_waits_for_the_device(monkeypatch):
+    waited = []
+    monkeypatch.setattr(loop, "wait_for", waited.append)
+    blobs = make_blobs(48)
+    train(
+        [Training(lambda: nn.Linear(2, 3), blobs, blobs, None, 0)],
+        TrainingConfig(epochs=4, batch_size=16, num_stages=4),
+    )
+    assert waited == [torch.device("cpu")] * 4
+
+
+def test_small_networks_train_on_one_thread_and_the_users_threads_come_back(monkeypatch):
+    threads, now = [], [7]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: now[0])
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: now.__setitem__(0, count))
+    blobs = make_blobs(48)
+    config = TrainingConfig(epochs=4, batch_size=16, num_stages=4)
+    for make in (lambda: nn.Linear(2, 3), Wide):
+        note = Training(make, blobs, blobs, None, 0, on_stage=lambda report: threads.append(now[0]))
+        train([note], config)
+        assert now == [7]
+    assert threads == [1] * 4 + [7] * 4
+
+
+class Wide(nn.Sequential):
+    """Large enough for several threads."""
+
+    def __init__(self):
+        super().__init__(nn.Linear(2, 3000), nn.Linear(3000, 4000, bias=False), nn.Linear(4000, 3))

@@ -24,8 +24,13 @@ def assert_agree(fast, slow):
     for one, two in zip(fast, slow, strict=True):
         assert_close(one.loss, two.loss, atol=5e-4, rtol=5e-4)
         assert_close(one.score, two.score, atol=0.03, rtol=0)
-        assert one.score[1] == one.reference_score[1]  # worker 1 does not weigh
-        assert one.loss[1] == one.reference_loss[1]
+
+
+def assert_no_reward_without_weights(outcomes):
+    """Worker 1 does not weigh: it is its reference to the bit."""
+    for outcome in outcomes:
+        assert outcome.score[1] == outcome.reference_score[1]
+        assert outcome.loss[1] == outcome.reference_loss[1]
 
 
 def assert_same_memory(one, two):
@@ -43,6 +48,7 @@ def test_stacked_equals_sequential_to_rounding(name, num_starts):
     stacked, fast = run(StackedWorkers, SETTINGS[name], num_starts)
     sequential, slow = run(SequentialWorkers, SETTINGS[name], num_starts)
     assert_agree(stacked, sequential)
+    assert_no_reward_without_weights([*stacked, *sequential])
     assert stacked[-1].loss[0] != stacked[-1].loss[1]  # weighting does something
     for number, slot in enumerate(slow.slots):
         assert_same_memory({name: of_all[number] for name, of_all in fast.memories.items()}, slot.method.tensors())

@@ -1,0 +1,164 @@
+"""What only a GPU can show: captured and graphed steps against the plain loop. Skipped where there is none.
+
+Needs PyTorch and pytest alone: python -m pytest -n 0 tests/test_gpu.py
+"""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+import autoweight as aw
+from autoweight.config import TrainingConfig
+from autoweight.data import Samples
+from autoweight.data.loader import Loader
+from autoweight.methods.method import Weighted
+from autoweight.models import make_network
+from autoweight.storage.checkpoint import CheckpointFile
+from autoweight.training import loop
+from autoweight.training.captured import CapturedSteps, repeatable_kernels
+from autoweight.training.loop import Training, train
+from autoweight.training.steps import PlainSteps, Slot
+from autoweight.workers import GraphedWorkers, Problem, SequentialWorkers, make_workers
+
+from .conftest import make_blobs
+from .rivals import LookAhead, Rationed, WithScratch
+from .settings import SETTINGS, TRAINING
+from .test_settings import assert_agree, assert_no_reward_without_weights, run, weigher_for
+
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"),
+    pytest.mark.filterwarnings("default", "error:.*cannot be captured"),  # what other releases of torch warn of
+]
+
+DEVICE = "cuda"
+PARAMS = torch.tensor([[-3.0, 1.0, -0.5], [0.0, 0.0, 0.0], [2.0, 0.0, 1.0], [-8.0, 0.0, -2.0]])
+
+
+def on_gpu(name: str) -> Problem:
+    return replace(SETTINGS[name], device=DEVICE)
+
+
+def images(count: int, seed: int) -> Samples:
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(10, (count,), generator=generator)
+    return Samples.of(torch.randn(count, 3, 32, 32, generator=generator), labels, 10)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("network", ["small_resnet", "resnet18"])
+def test_graphed_networks_equal_sequential_ones_over_50_steps(network, precision):
+    config = TrainingConfig(epochs=1000, batch_size=64, learning_rate=0.01, weight_decay=2e-5, precision=precision)
+    make = partial(make_network, network, (3, 32, 32), 10)
+    data = images(2_000, 0), images(500, 1)
+    problem = Problem(make, *data, config, augmentation="crop_flip", device=DEVICE, head_start=2)
+    outcomes = {}
+    for kind in (SequentialWorkers, GraphedWorkers):
+        workers = kind(problem, 4, num_starts=2)
+        workers.stage_starts = [0, 5, 20, 50]
+        with repeatable_kernels():
+            workers.begin(3)
+            outcomes[kind] = [workers.run_stage(stage, PARAMS * (stage > 0)) for stage in range(3)]
+    graphed, plain = outcomes[GraphedWorkers], outcomes[SequentialWorkers]
+    gap = max(float(((one.loss - two.loss) / two.loss).abs().max()) for one, two in zip(graphed, plain, strict=True))
+    assert gap < (1e-4 if precision == "float32" else 5e-2)
+    assert_no_reward_without_weights(graphed)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_graphed_workers_equal_sequential_ones_in_every_setting(name):
+    fast, slow = (run(kind, on_gpu(name), 2)[0] for kind in (GraphedWorkers, SequentialWorkers))
+    assert_agree(fast, slow)
+
+
+@pytest.mark.parametrize("name", ["momentum", "adam", "dict inputs", "memory", "memory of tokens"])
+def test_a_gpu_gets_graphed_workers(name):
+    assert type(make_workers(on_gpu(name), 4)) is GraphedWorkers
+
+
+@pytest.mark.parametrize("name", ["momentum", "adam", "memory"])
+def test_the_same_episode_twice_is_the_same_to_the_bit(name):
+    setting = on_gpu(name)
+    workers, params, losses = GraphedWorkers(setting, 4), torch.ones(4, setting.num_params), []
+    for seed in (3, 4, 3):
+        workers.begin(seed)
+        losses.append(torch.stack([workers.run_stage(stage, params).loss for stage in range(4)]))
+    assert torch.equal(losses[0], losses[2])
+    assert not torch.equal(losses[0], losses[1])
+
+
+def test_no_buffer_is_carried_from_one_episode_into_the_next():
+    problem = Problem(WithScratch, make_blobs(48), make_blobs(30, seed=9), TRAINING, device=DEVICE)
+    workers, outcomes = GraphedWorkers(problem, 4), []
+    for _ in range(2):
+        workers.begin(seed=3)
+        outcomes.append([workers.run_stage(stage, PARAMS) for stage in range(4)])
+    for one, two in zip(*outcomes, strict=True):
+        assert torch.equal(one.loss, two.loss)
+        assert torch.equal(one.score, two.score)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_captured_steps_equal_plain_ones_in_every_setting(name):
+    setting, slots = SETTINGS[name], []
+    config = replace(setting.training, average=0.8)
+    for kind in (PlainSteps, CapturedSteps):
+        torch.manual_seed(0)
+        loader = Loader(setting.train.to(DEVICE), 16, seed=1)
+        slot = Slot(setting.make_model().to(DEVICE), loader, Weighted(weigher_for(setting)), config)
+        kind([slot], config, total_steps=12).run(0, 12)
+        slots.append(slot)
+    for one, two in zip(*(slot.tensors() for slot in slots), strict=True):
+        assert_close(two.double(), one.double(), atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("make", [Rationed, lambda: aw.Constant(margin=1.0, history=-1.0, warmup=0.0)])
+def test_a_capture_leaves_everything_untouched(make):
+    config = replace(TRAINING, optimizer="adam", learning_rate=0.01, average=0.9)
+    loader = Loader(make_blobs(64).to(DEVICE), 16, seed=1)
+    slot = Slot(nn.Linear(2, 3).to(DEVICE), loader, Weighted(make()), config)
+    before = [tensor.clone() for tensor in slot.tensors()]
+    steps = CapturedSteps([slot], config, total_steps=16)
+    assert all(torch.equal(*pair) for pair in zip(before, slot.tensors(), strict=True))
+    steps.run(0, 7)
+    assert int(slot.average.steps) == 7
+    assert any(bool(tensor.any()) for tensor in slot.method.tensors().values())
+
+
+class KilledError(Exception):
+    pass
+
+
+def trained(setting: Problem, method, checkpoint: CheckpointFile | None = None, kill_at: int | None = None):
+    def kill(report):
+        if report.stage == kill_at:
+            raise KilledError
+
+    data = setting.train.to(DEVICE), setting.val.to(DEVICE)
+    training = Training(setting.make_model, *data, method, seed=5, on_stage=kill)
+    outcome = train([training], setting.training, checkpoint)
+    assert outcome.seconds > 0
+    assert outcome.trained[0].failure == ""
+    return list(outcome.trained[0].slot.tensors())
+
+
+@pytest.mark.parametrize("name", ["momentum", "adam", "adamw", "dict inputs", "memory", "tokens"])
+def test_a_killed_training_goes_on_to_the_same_parameters(name, tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(loop, "CapturedSteps", lambda *parts: made.append(CapturedSteps(*parts)) or made[-1])
+    setting, checkpoint = SETTINGS[name], CheckpointFile(tmp_path / "run")
+    with pytest.raises(KilledError):
+        trained(setting, Weighted(weigher_for(setting)), checkpoint, kill_at=2)
+    resumed = trained(setting, Weighted(weigher_for(setting)), checkpoint)
+    whole = trained(setting, Weighted(weigher_for(setting)))
+    assert len(made) == 3  # all of them captured
+    for one, two in zip(resumed, whole, strict=True):
+        assert_close(one.double(), two.double(), atol=1e-5, rtol=1e-5)
+
+
+def test_a_method_that_cannot_be_captured_trains_plainly():
+    setting = SETTINGS["momentum"]
+    assert all(tensor.isfinite().all() for tensor in trained(setting, LookAhead()))
