@@ -14,6 +14,7 @@ from autoweight.config import RunConfig
 from autoweight.data import load_pool
 from autoweight.errors import RunError
 from autoweight.finding import Progress, SearchJob
+from autoweight.ranks import of_torchrun
 from autoweight.recipes import RECIPES, get_recipe
 from autoweight.report.progress import ProgressBar
 from autoweight.report.tables import comparison_table
@@ -22,6 +23,7 @@ from autoweight.runs import compare as comparing
 from autoweight.runs import find as finding
 from autoweight.runs.folder import RunFolder
 from autoweight.runs.result import make_result
+from autoweight.runs.shared import is_finished, opened, resumes
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
 
@@ -31,27 +33,29 @@ _COSTLY_STEPS = 50_000_000
 
 def compare(config: RunConfig, out: Path | None, resume: bool) -> None:
     """Train methods over seeds and show the table."""
-    job = None if _finished(out, resume) else comparing.prepare(config)
+    ranks = of_torchrun()
+    resume = resumes(out, resume, ranks)
+    job = None if is_finished(out, resume, None, ranks) else comparing.prepare(config, ranks=ranks)
     with _run_folder(config, out, resume) as folder:
-        if folder.result() is None:
+        if ranks.share(folder.result() is None):
             assert job is not None
-            folder.finish(make_result(config, **_compare(job, folder)))
+            _finish(folder, make_result(config, **_compare(job, folder)))
         _show(folder)
 
 
 def search(config: RunConfig, out: Path | None, resume: bool, finish: bool = False) -> None:
     """Find a strategy, write it, and say what it does; to `finish` is to choose among the episodes that are done."""
-    job = None if _finished(out, resume, config) else finding.prepare(config)
-    if job is not None:
+    ranks = of_torchrun()
+    resume = resumes(out, resume, ranks)
+    job = None if is_finished(out, resume, config, ranks) else finding.prepare(config, ranks=ranks)
+    if job is not None and ranks.first:
         _say_cost(job)
     with _run_folder(config, out, resume) as folder:
         strategy = _search(config, job, folder, finish)
         if folder.result() is None:
-            folder.finish(
-                make_result(config, methods={}, search=finding.search_result(strategy)), keep_checkpoints=True
-            )
+            _finish(folder, make_result(config, methods={}, search=finding.search_result(strategy)), keep=True)
         _show(folder, strategy)
-        if config.recipe in RECIPES:  # a file may have another name
+        if config.recipe in RECIPES and ranks.first:  # a file may have another name
             print(f"use it: {_command_to_use(config, folder.path / RUN_FILE)}")
 
 
@@ -64,29 +68,39 @@ def demo_config() -> RunConfig:
 def demo(config: RunConfig, out: Path | None, resume: bool) -> None:
     """Search on digits with wrong labels, train with what was found and with its rivals, and compare."""
     job = pool = None
-    if not _finished(out, resume):
+    ranks = of_torchrun()
+    resume = resumes(out, resume, ranks)
+    if not is_finished(out, resume, None, ranks):
         pool = load_pool(config.data)
-        job = finding.prepare(config, pool)
+        job = finding.prepare(config, pool, ranks)
         rivals = tuple(method for method in config.methods if method != "law")  # whose strategy is yet to be found
-        comparing.prepare(replace(config, methods=rivals or ("uniform",)), pool)
+        comparing.prepare(replace(config, methods=rivals or ("uniform",)), pool, ranks)
     with _run_folder(config, out, resume) as folder:
         strategy = _search(config, job, folder)
-        if folder.result() is None:
+        if ranks.share(folder.result() is None):
             assert pool is not None
             with_strategy = replace(config, strategy=str(folder.path / RUN_FILE))
             compared = _compare(comparing.Comparison(with_strategy, pool), folder)
-            folder.finish(make_result(config, **compared, search=finding.search_result(strategy)))
+            _finish(folder, make_result(config, **compared, search=finding.search_result(strategy)))
         _show(folder, strategy)
 
 
 def _compare(job: comparing.Comparison, folder: RunFolder) -> dict[str, Any]:
-    with ProgressBar() as bar:
-        return job.run(folder, bar.update)
+    ranks = of_torchrun()
+    with ProgressBar(shown=ranks.first) as bar:
+        return job.run(folder, bar.update, ranks)
+
+
+def _finish(folder: RunFolder, result: dict[str, Any], keep: bool = False) -> None:
+    """Write the result, on the first rank."""
+    if of_torchrun().first:
+        folder.finish(result, keep_checkpoints=keep)
 
 
 def _search(config: RunConfig, job: SearchJob | None, folder: RunFolder, finish: bool = False) -> Strategy:
     sign = "+" if config.search.reward == "difference" else ""
-    with ProgressBar() as bar:
+    ranks = of_torchrun()
+    with ProgressBar(shown=ranks.first) as bar:
 
         def show(progress: Progress) -> bool:
             doing = f"{progress.doing} {progress.episode + 1}.{progress.stage + 1}: reference "
@@ -96,7 +110,7 @@ def _search(config: RunConfig, job: SearchJob | None, folder: RunFolder, finish:
             bar.update(progress.done, progress.total, doing)
             return finish and progress.doing == "searching"
 
-        return finding.find_strategy(config, job, folder, show)
+        return finding.find_strategy(config, job, folder, show, ranks)
 
 
 def _say_cost(job: SearchJob) -> None:
@@ -134,6 +148,8 @@ def _flag(name: str, value: Any, default: Any) -> list[str]:
 
 
 def _show(folder: RunFolder, strategy: Strategy | None = None) -> None:
+    if not of_torchrun().first:
+        return
     console, result = Console(), folder.result()
     assert result is not None
     if strategy is not None:
@@ -156,24 +172,15 @@ def _show(folder: RunFolder, strategy: Strategy | None = None) -> None:
         raise RunError(f"{failed[0]}{more}")
 
 
-def _finished(out: Path | None, resume: bool, config: RunConfig | None = None) -> bool:
-    """Whether there is nothing to do but to show a result, for which neither data nor device have to be there.
-
-    A search that is to run more episodes than it has is not finished.
-    """
-    if not resume or out is None or not (out / "result.json").exists():
-        return False
-    return config is None or not RunFolder(out).is_to_go_on(config)
-
-
 @contextmanager
 def _run_folder(config: RunConfig, out: Path | None, resume: bool) -> Iterator[RunFolder]:
     """The folder to work in; an interruption says how to go on."""
-    folder = RunFolder.open(out, config, resume)
+    path = out
     try:
-        with folder.locked():
+        with opened(out, config, resume, of_torchrun()) as folder:
+            path = folder.path
             yield folder
     except KeyboardInterrupt:
-        again = f"autoweight {config.command} --out {quote(str(folder.path))} --resume"
+        again = f"autoweight {config.command} --out {quote(str(path))} --resume"
         best = "; to keep the best so far, add --finish" if config.command == "search" else ""
         raise KeyboardInterrupt(f"What is done is saved; go on with: {again}{best}") from None

@@ -16,9 +16,11 @@ from autoweight.data.dataset import Samples
 from autoweight.errors import UserError, require
 from autoweight.finding.agents import make_agent
 from autoweight.finding.checks import check_search, warn_of_validation
+from autoweight.finding.fingerprint import digests, fingerprint
 from autoweight.finding.loop import Found, Progress, SearchLoop
 from autoweight.models import make_network
-from autoweight.storage.checkpoint import CheckpointFile
+from autoweight.ranks import ALONE, Ranks, of_process_group
+from autoweight.storage.shared import SharedCheckpointFile
 from autoweight.strategy import Rule, Strategy
 from autoweight.strategy.regime import Regime
 from autoweight.training.checks import check_training
@@ -38,6 +40,7 @@ def search(
     device: str = "cpu",
     checkpoint: str | Path | None = None,
     listen: Callable[[Progress], Any] = lambda progress: None,
+    distributed: bool = False,
 ) -> Strategy:
     """Find a weighting strategy for the networks that `make_model` returns; the choice looks at `val_data` alone.
 
@@ -45,6 +48,9 @@ def search(
     set, or there is nothing to find. With a `checkpoint`, the path of a file, a search that was killed goes on where it
     was when it is called again, and one that is done goes on where `num_episodes` is larger than before. Where
     `listen` returns True, the search stops, and keeps the best so far.
+
+    With `distributed`, the ranks of the process group that you have initialised share the work; all of them call this
+    and get the same strategy. The first one's `listen` and `checkpoint` count.
     """
     job = prepare_search(
         make_model,
@@ -59,7 +65,9 @@ def search(
     require(
         checkpoint is None or not Path(checkpoint).is_dir(), f"checkpoint takes a file, but {checkpoint!r} is a folder."
     )
-    return job.run(None if checkpoint is None else Path(checkpoint), listen)
+    ranks = of_process_group() if distributed else ALONE
+    job.check(ranks)
+    return job.run(None if checkpoint is None else Path(checkpoint), listen, ranks)
 
 
 class SearchJob(NamedTuple):
@@ -72,17 +80,32 @@ class SearchJob(NamedTuple):
     seed: int
 
     def run(
-        self, checkpoint: Path | None = None, listen: Callable[[Progress], Any] = lambda progress: None
+        self,
+        checkpoint: Path | None = None,
+        listen: Callable[[Progress], Any] = lambda progress: None,
+        ranks: Ranks = ALONE,
     ) -> Strategy:
-        """The strategy."""
+        """The strategy; all ranks have to call it."""
         problem, config = self.problem, self.config
         threads = few_threads(problem.make_model, problem.train, problem.training.batch_size, config.num_workers)
         with threads, isolated(problem.device):
-            workers = make_workers(problem, config.num_workers, config.num_starts)
+            workers = make_workers(problem, config.num_workers, config.num_starts, ranks)
             agent = make_agent(config, problem.training.num_stages, self.seed)
-            file = None if checkpoint is None else CheckpointFile(checkpoint.expanduser())
+            file = None if checkpoint is None else SharedCheckpointFile(checkpoint.expanduser(), ranks)
             found = SearchLoop(workers, agent, config, self.seed, file, listen).run()
         return Strategy(found.table, problem.rule, config.warmup_stages, problem.train.class_counts, self._info(found))
+
+    def check(self, ranks: Ranks) -> None:
+        """Raise `UserError` where the ranks cannot do this search together."""
+        if ranks.size == 1:
+            return
+        require(
+            ranks.size <= self.config.num_workers,
+            f"{ranks.size} ranks are more than the {self.config.num_workers} workers of this search: start fewer, or "
+            "set search.num_workers to more.",
+        )
+        data = [*digests(self.problem.train), *digests(self.problem.val)]
+        ranks.check_alike(data=str(data), configuration=fingerprint(self.problem, self.config, self.seed))
 
     def _info(self, found: Found) -> dict[str, Any]:
         training = self.training

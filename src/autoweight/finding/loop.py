@@ -193,7 +193,7 @@ class SearchLoop:
             loss_gap=float(outcome.loss[0] - outcome.reference_loss[0]),
             best_gain=self.archive.best_guess,
         )
-        if self.listen(progress) is True:
+        if self.workers.agreed(self.listen(progress) is True):
             raise _StopSearchError
 
     def _save(self) -> None:

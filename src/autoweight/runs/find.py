@@ -10,6 +10,7 @@ from autoweight.data import Pool, Splits, load_pool
 from autoweight.errors import require
 from autoweight.finding import Progress, SearchJob, prepare_search
 from autoweight.models import make_network
+from autoweight.ranks import ALONE, Ranks
 from autoweight.runs.folder import RunFolder
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
@@ -23,11 +24,11 @@ def search_splits(config: RunConfig, pool: Pool) -> Splits:
     return pool.splits(config.data, _DATA_SEED + config.seed)
 
 
-def prepare(config: RunConfig, pool: Pool | None = None) -> SearchJob:
+def prepare(config: RunConfig, pool: Pool | None = None, ranks: Ranks = ALONE) -> SearchJob:
     """A recipe's search that can begin, or `UserError` for what keeps it from that."""
     check_device(config.device)
     splits = search_splits(config, pool or load_pool(config.data))
-    return prepare_search(
+    job = prepare_search(
         partial(make_network, config.network, splits.train.input_shape, splits.train.num_classes),
         splits.train,
         splits.val,
@@ -37,20 +38,31 @@ def prepare(config: RunConfig, pool: Pool | None = None) -> SearchJob:
         seed=config.seed,
         device=config.device,
     )
+    job.check(ranks)
+    return job
 
 
 def find_strategy(
-    config: RunConfig, job: SearchJob | None, folder: RunFolder, listen: Callable[[Progress], Any]
+    config: RunConfig,
+    job: SearchJob | None,
+    folder: RunFolder,
+    listen: Callable[[Progress], Any],
+    ranks: Ranks = ALONE,
 ) -> Strategy:
-    """The recipe's strategy, from the folder where the search is done, else searched and written there."""
+    """The recipe's strategy, from the folder where the search is done, else searched and written there.
+
+    All ranks search; the first one writes.
+    """
     path = folder.path / RUN_FILE
-    if path.exists():
+    if ranks.share(path.exists()):
         return Strategy.load(path)
     require(folder.result() is None, f"{path} is gone: put it back, or choose another --out to search again.")
     assert job is not None
-    strategy = job.run(folder.checkpoint("search").path, lambda progress: _log(progress, folder, listen))
+    log = partial(_log, folder=folder, listen=listen) if ranks.first else lambda progress: None
+    strategy = job.run(folder.checkpoint("search").path, log, ranks)
     strategy.info["recipe"] = config.recipe
-    strategy.save(path)
+    if ranks.first:
+        strategy.save(path)
     return strategy
 
 

@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
@@ -14,12 +15,14 @@ from autoweight.data import Samples, check_training_data
 from autoweight.data.loader import Loader
 from autoweight.errors import first_line, require
 from autoweight.methods.method import Method
+from autoweight.ranks import ALONE, Ranks
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.captured import CapturedSteps
 from autoweight.training.checks import check_buffers
 from autoweight.training.device import few_threads, wait_for
 from autoweight.training.evaluate import score
+from autoweight.training.split import PartLoader, check_split, global_method, synchronised
 from autoweight.training.steps import PlainSteps, Slot, Steps
 from autoweight.training.task import TASKS
 
@@ -76,18 +79,25 @@ class Outcome(NamedTuple):
     trained: list[Trained]
 
 
-def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: CheckpointFile | None = None) -> Outcome:
+def train(
+    trainings: Sequence[Training],
+    config: TrainingConfig,
+    checkpoint: CheckpointFile | None = None,
+    ranks: Ranks = ALONE,
+) -> Outcome:
     """Train networks side by side; with a checkpoint, go on from there.
 
     The start of a network, its batches, and what is random inside it depend on its seed and the stage alone, so that a
     training that was killed and goes on ends with the same parameters. The networks need the same number of steps. One
-    whose loss turns NaN reports no more; the others go on without it.
+    whose loss turns NaN reports no more; the others go on without it. Several ranks, which all have to call this, each
+    take a part of every batch; what they end with is the same on all of them.
     """
+    ranks.connect()
     first = trainings[0]
     with few_threads(first.make_model, first.train_data, config.batch_size, len(trainings)):
-        slots = make_slots(trainings, config)
+        slots = make_slots(trainings, config, ranks)
         check_side_by_side(slot.loader.steps_per_epoch for slot in slots)
-        return _Run(trainings, slots, config, checkpoint).finish()
+        return _Run(trainings, slots, config, checkpoint, ranks).finish()
 
 
 class _Run:
@@ -99,8 +109,10 @@ class _Run:
         slots: Sequence[Slot],
         config: TrainingConfig,
         checkpoint: CheckpointFile | None,
+        ranks: Ranks,
     ) -> None:
         self.trainings, self.slots, self.config, self.checkpoint = trainings, slots, config, checkpoint
+        self.ranks = ranks
         self.task = TASKS[config.task]
         self.first_stage, self.seconds = 0, 0.0
         self.failures = [""] * len(slots)
@@ -115,16 +127,24 @@ class _Run:
         device = self.slots[0].loader.samples.device
         for stage in range(self.first_stage, self.config.num_stages):
             began = time.perf_counter()
-            losses, bad_steps = steps.run(starts[stage], starts[stage + 1])
-            wait_for(device)
+            with self.ranks.meeting():
+                losses, bad_steps = steps.run(starts[stage], starts[stage + 1])
+                wait_for(device)
             self.seconds += (time.perf_counter() - began) / len(self.trainings)
-            self._fail(bad_steps.tolist())
+            mean_losses, first_bad_steps = self._of_all_ranks(losses.tolist(), bad_steps.tolist())
+            self._fail(first_bad_steps)
             if all(self.failures):
                 break
-            self._look(stage, losses.tolist())
+            self._look(stage, mean_losses)
             self._save(stage + 1)
         of_each = zip(self.slots, self.failures, self.best, strict=True)
         return Outcome(self.seconds, [Trained(*parts) for parts in of_each])
+
+    def _of_all_ranks(self, losses: list[float], bad_steps: list[int]) -> tuple[list[float], list[int]]:
+        """Every training's loss and first bad step over the whole batches, from those of the ranks' parts."""
+        of_parts = zip(*self.ranks.gather((losses, bad_steps)), strict=True)
+        losses_of, bad_of = (list(zip(*parts, strict=True)) for parts in of_parts)
+        return [fmean(own) for own in losses_of], [min((s for s in own if s >= 0), default=-1) for own in bad_of]
 
     def _fail(self, first_bad_steps: list[int]) -> None:
         for number, (training, step) in enumerate(zip(self.trainings, first_bad_steps, strict=True)):
@@ -177,19 +197,21 @@ def check_side_by_side(epoch_steps: Iterable[int]) -> None:
     )
 
 
-def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Slot]:
+def make_slots(trainings: Sequence[Training], config: TrainingConfig, ranks: Ranks = ALONE) -> list[Slot]:
     """Trainings on the same data with the same seed share a loader, which then makes each batch once."""
     loaders: dict[tuple[int, int, Augmentation], Loader] = {}
 
     def loader(samples: Samples, training: Training) -> Loader:
         key = (id(samples), training.seed, training.augmentation)
         if key not in loaders:
-            loaders[key] = Loader(samples, config.batch_size, training.seed, training.augmentation)
+            parts = (samples, config.batch_size, training.seed, training.augmentation)
+            loaders[key] = Loader(*parts) if ranks.size == 1 else PartLoader(*parts, ranks)
         return loaders[key]
 
     slots = []
     for training in trainings:
         train_data, val_data = training.train_data, training.val_data
+        check_split(training.name, training.method, config.batch_size, ranks)
         check_training_data(train_data, val_data, config.batch_size)
         trusted = None
         if training.method is not None and training.method.uses_trusted:
@@ -201,14 +223,17 @@ def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Sl
             trusted = loader(val_data, training)
         torch.manual_seed(training.seed)
         model = training.make_model().to(train_data.device)
-        own = loader(train_data, training)
-        slots.append(Slot(model, own, training.method, config, trusted=trusted, make_model=training.make_model))
+        own, method = loader(train_data, training), training.method
+        if ranks.size > 1:
+            model, method = synchronised(model, train_data.device), global_method(method)
+        slots.append(Slot(model, own, method, config, trusted=trusted, make_model=training.make_model, ranks=ranks))
     return slots
 
 
 def _make_steps(slots: Sequence[Slot], config: TrainingConfig, total_steps: int) -> Steps:
-    """Captured steps on a GPU where methods and networks allow it, else plain ones."""
-    if slots[0].loader.samples.device.type != "cuda" or not all(slot.method.capturable for slot in slots):
+    """Captured steps on a GPU where methods and networks allow it, and no other rank takes part, else plain ones."""
+    on_gpu, alone = slots[0].loader.samples.device.type == "cuda", slots[0].ranks.size == 1
+    if not (on_gpu and alone and all(slot.method.capturable for slot in slots)):
         return PlainSteps(slots, config, total_steps)
     try:
         for slot in slots:
