@@ -27,7 +27,6 @@ _LAST_WORDS = 5.0
 """Seconds that a rank whose peers are gone waits to say so: torchrun ends it before, and the peers have said why."""
 _OF_TIMEOUTS = ("timed out", "timeout")
 _POLL = 0.05
-_LONGEST_FACT = 40
 
 T = TypeVar("T")
 
@@ -108,10 +107,9 @@ class Ranks:
         first, *others = self.gather(versions | facts)
         for rank, own in enumerate(others, start=1):
             for name, fact in first.items():
-                both = f" ({own[name]}, not {fact})" if max(len(fact), len(own[name])) <= _LONGEST_FACT else ""
-                require(
-                    own[name] == fact, f"rank {rank} has another {name} than rank 0{both}: give all ranks the same."
-                )
+                both = f" ({own[name]}, not {fact})" if name in versions else ""
+                other = "other data" if name == "data" else f"another {name}"
+                require(own[name] == fact, f"rank {rank} has {other} than rank 0{both}: give all ranks the same.")
 
     def deal(self, items: Sequence[T]) -> Iterator[T]:
         """Items until none is left, each to the rank that is free first."""

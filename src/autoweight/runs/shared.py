@@ -55,14 +55,15 @@ def _check_shared(path: Path, ranks: Ranks) -> None:
     """Raise `UserError` unless every rank sees what the first writes."""
     if ranks.size == 1 or ranks.share((path / "result.json").exists()):
         return
-    place, token = path / ".ranks", ranks.share(token_hex(8))
+    token, of_first = ranks.share((token_hex(8), str(path)))
+    place = path / ".ranks"
     if ranks.first:
         write_bytes(place, token.encode())
     ranks.share(None)  # it is there
     blind = [rank for rank, sees in enumerate(ranks.gather(_shows(place, token))) if not sees]
     require(
         not blind,
-        f"rank {', '.join(map(str, blind))} does not see what rank 0 writes to {path}: choose an --out that all "
+        f"rank {', '.join(map(str, blind))} does not see what rank 0 writes to {of_first}: choose an --out that all "
         "machines share.",
     )
     if ranks.first:

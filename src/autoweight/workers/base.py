@@ -104,6 +104,8 @@ class Workers(ABC):
 
     run_beside_the_host = False
     """Whether the host is free while a stage trains."""
+    fewest_slots = 1
+    """How many have to train side by side for a slot to come to the same to the bit, however many they are."""
     own_slots: Tensor
     """The slots that train here once the networks of a group differ: all, unless others run elsewhere."""
 

@@ -25,7 +25,10 @@ class DistributedWorkers(Workers):
         self.local, self.ranks = local, ranks
         self.run_beside_the_host = local.run_beside_the_host
         self.loaders, self.head_loaders = local.loaders, local.head_loaders
-        self.own_slots = local.own_slots = self.own_slots[ranks.rank :: ranks.size]
+        own = self.own_slots[ranks.rank :: ranks.size]
+        self.own_slots = local.own_slots = own.repeat(
+            max(local.fewest_slots // len(own), 1)
+        )  # trained twice is the same
 
     def run_stage(
         self, stage: int, strategy_params: Tensor, meanwhile: Callable[[], Any] = lambda: None
@@ -62,6 +65,6 @@ class DistributedWorkers(Workers):
             return losses, scores
         of_ranks = self.ranks.gather((self.own_slots, torch.stack([losses, scores])))
         slots, outcomes = (torch.cat(column, dim=-1) for column in zip(*of_ranks, strict=True))
-        everywhere = torch.empty_like(outcomes)
+        everywhere = torch.empty(2, self.num_workers + self.num_starts)
         everywhere[:, slots] = outcomes
         return everywhere[0], everywhere[1]
