@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/kills.py --kills 20
 
 A search, a training and a comparison of digits-noise take turns, each under torchrun with two ranks that it may start
-again. One rank, drawn at random, gets SIGKILL at a moment drawn from the time that the undisturbed run took, its start
-included. Linux only: the ranks are torchrun's children in /proc.
+again. One rank, drawn at random, gets SIGKILL at a moment drawn from the time that the undisturbed run worked, from
+when it had made its folder. Linux only: the ranks are torchrun's children in /proc.
 """
 
 import argparse
@@ -20,9 +20,9 @@ from pathlib import Path
 
 from safetensors.torch import load_file
 
-SHORT = ["--data.train-size", "500", "--training.epochs", "40"]
+SHORT = ["--data.train-size", "320", "--training.epochs", "20"]
 RUNS = {
-    "search": ["search", "digits-noise", *SHORT, "--search.num-episodes", "3", "--search.choice-rounds", "1"],
+    "search": ["search", "digits-noise", *SHORT, "--search.num-episodes", "2", "--search.choice-rounds", "1"],
     "train": ["train", "digits-noise", *SHORT, "--method", "auto"],
     "compare": ["compare", "digits-noise", *SHORT, "--methods", "uniform,focal", "--seeds", "2"],
 }
@@ -56,8 +56,16 @@ def came_to(folder: Path) -> list:
     return [sorted(map(json.dumps, kept)), scores, table]
 
 
-def kill_one(torchrun: subprocess.Popen, moment: float) -> int | None:
-    """Kill a rank at a moment after the start; which one, or None where the run was over."""
+def wait_for_work(folder: Path, torchrun: subprocess.Popen) -> float:
+    """When the run has made its folder."""
+    while not (folder / "config.yaml").exists() and torchrun.poll() is None:
+        time.sleep(0.01)
+    return time.monotonic()
+
+
+def kill_one(torchrun: subprocess.Popen, folder: Path, moment: float) -> int | None:
+    """Kill a rank at a moment after the work has begun; which one, or None where the run was over."""
+    wait_for_work(folder, torchrun)
     time.sleep(moment)
     while torchrun.poll() is None:
         children = Path(f"/proc/{torchrun.pid}/task/{torchrun.pid}/children").read_text().split()
@@ -79,17 +87,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         whole, seconds = {}, {}
         for verb in RUNS:
-            began = time.monotonic()
-            assert start(verb, Path(place) / verb).wait() == 0, Path(f"{place}/{verb}.log").read_text()
+            torchrun = start(verb, Path(place) / verb)
+            began = wait_for_work(Path(place) / verb, torchrun)
+            assert torchrun.wait() == 0, Path(f"{place}/{verb}.log").read_text()
             whole[verb], seconds[verb] = came_to(Path(place) / verb), time.monotonic() - began
-            print(f"{verb}, undisturbed: {seconds[verb]:.0f} s", flush=True)
+            print(f"{verb}, undisturbed: {seconds[verb]:.1f} s of work", flush=True)
         kills = same = 0
         while kills < arguments.kills:
             verb = list(RUNS)[kills % len(RUNS)]
             folder = Path(place) / f"{verb}-{kills}-{time.time_ns()}"
             moment = random.uniform(0, seconds[verb])
             torchrun = start(verb, folder)
-            rank = kill_one(torchrun, moment)
+            rank = kill_one(torchrun, folder, moment)
             status = torchrun.wait()
             if rank is None:
                 continue  # it was faster than the undisturbed one

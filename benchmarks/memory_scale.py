@@ -1,0 +1,119 @@
+"""What a memory of every sample costs at scale: the figures of docs/scale.md.
+
+OMP_NUM_THREADS=1 python benchmarks/memory_scale.py time         a batch's weights, from 50,000 to 100 million samples
+OMP_NUM_THREADS=1 python benchmarks/memory_scale.py precision    margins kept in 32, 16 and 8 bits, on digits-noise
+OMP_NUM_THREADS=1 torchrun --standalone --nproc-per-node 2 benchmarks/memory_scale.py gather    a global batch's
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+import autoweight as aw
+from autoweight.distributed import weigh_global
+from autoweight.ranks import of_torchrun
+from autoweight.recipes import get_recipe
+from autoweight.runs import compare
+from autoweight.runs.folder import RunFolder
+from autoweight.strategy import memory
+from autoweight.strategy.memory import Memory
+
+BATCH, STEPS, SEEDS = 1024, 20, 3
+ROUNDED: dict[str, Callable[[Tensor], Tensor]] = {
+    "32 bits": lambda margins: margins,
+    "16 bits": lambda margins: margins.half().float(),
+    "8 bits": lambda margins: (127 * margins).round() / 127,
+}
+
+
+def batch(num_samples: int, num_classes: int, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Losses, logits, labels and indices of random samples."""
+    logits = torch.randn(size, num_classes)
+    indices = torch.randint(num_samples, (size,)).unique()
+    labels = indices % num_classes
+    logits = logits[: len(indices)]
+    return cross_entropy(logits, labels, reduction="none"), logits, labels, indices
+
+
+def milliseconds(weigh: Callable[..., Tensor], num_samples: int, num_classes: int, size: int) -> float:
+    """The fastest of some batches: others on the machine only make it slower."""
+    times = []
+    for step in range(STEPS):
+        losses, logits, labels, indices = batch(num_samples, num_classes, size)
+        began = time.perf_counter()
+        weigh(losses, logits, labels, step / STEPS, indices)
+        times.append(time.perf_counter() - began)
+    return 1000 * min(times)
+
+
+def show_time() -> None:
+    """Weights of a batch of 1,024 by `auto`, with memories of several sizes."""
+    for num_classes in (10, 1000):
+        for num_samples in (50_000, 1_300_000, 100_000_000):
+            auto = aw.load("auto")
+            auto.reserve(num_samples, num_classes, "cpu")
+            bytes_each = sum(column.element_size() for column in auto.memory.columns.values())
+            whole = sum(tensor.numel() * tensor.element_size() for tensor in auto.tensors().values())
+            taken = milliseconds(auto.weigh, num_samples, num_classes, BATCH)
+            print(
+                f"{num_samples:,} samples, {num_classes} classes: {bytes_each} bytes a sample, {whole / 1e6:,.1f} MB, "
+                f"{taken:.2f} ms a batch of {BATCH}",
+                flush=True,
+            )
+
+
+class Rounding:
+    """PyTorch, but for averages, which are rounded as a smaller memory would."""
+
+    def __init__(self, rounded: Callable[[Tensor], Tensor]) -> None:
+        self.rounded = rounded
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+    def lerp(self, *values: Tensor) -> Tensor:
+        """The margin that is kept, and counted."""
+        return self.rounded(torch.lerp(*values))
+
+
+def show_precision() -> None:
+    """Last-epoch accuracy of `auto` on digits-noise, margins rounded at every visit."""
+    config = replace(get_recipe("digits-noise"), methods=("auto",), num_seeds=SEEDS)
+    for name, rounded in ROUNDED.items():
+        memory.torch = Rounding(rounded)
+        with tempfile.TemporaryDirectory() as folder:
+            result = compare.prepare(config).run(RunFolder(Path(folder)), lambda *progress: None)
+        accuracies = result["methods"]["auto"]["test_accuracy"]
+        print(f"{name}: {', '.join(f'{100 * one:.2f}' for one in accuracies)} %", flush=True)
+
+
+def show_gather() -> None:
+    """The same batch weighed alone and, half of it on each of two ranks, together."""
+    ranks = of_torchrun()
+    ranks.connect()
+    for num_classes in (10, 1000):
+        auto = aw.load("auto")
+        auto.memory = Memory.empty(1_300_000, num_classes)
+        alone = milliseconds(auto.weigh, 1_300_000, num_classes, BATCH)
+        together = milliseconds(
+            lambda *given, auto=auto: weigh_global(auto, *given), 1_300_000, num_classes, BATCH // ranks.size
+        )
+        if ranks.first:
+            print(f"{num_classes} classes: alone {alone:.2f} ms, over {ranks.size} ranks {together:.2f} ms", flush=True)
+
+
+SHOWN = {"time": show_time, "precision": show_precision, "gather": show_gather}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=SHOWN)
+    torch.manual_seed(0)
+    SHOWN[parser.parse_args().what]()
