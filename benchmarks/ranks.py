@@ -1,7 +1,7 @@
 """How much faster two ranks search than one, with one thread each, on digits with wrong labels.
 
     OMP_NUM_THREADS=1 python benchmarks/ranks.py --workers 11 31 63 --repeats 3
-    OMP_NUM_THREADS=1 python benchmarks/ranks.py --network small_cnn --workers 31
+    OMP_NUM_THREADS=1 python benchmarks/ranks.py --network small_cnn --workers 31 --epochs 4
 
 Wall time tells only on a machine that has nothing else to do. Beside it stands processor time: what one rank spends
 over what the busier of two spends, which others on the machine hardly change, and which leaves out waiting.
@@ -23,7 +23,7 @@ from autoweight.runs import find
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 
 
-def search(network: str, workers: int) -> None:
+def search(network: str, workers: int, epochs: int) -> None:
     """On a rank: one short search; the first prints its seconds by the wall and by the busiest processor.
 
     The clocks run from the first stage's end to the last's, so that what happens once does not count.
@@ -33,7 +33,7 @@ def search(network: str, workers: int) -> None:
         recipe,
         network=network,
         search=replace(recipe.search, num_workers=workers, num_episodes=1, choice_rounds=1),
-        training=replace(recipe.training, epochs=20),
+        training=replace(recipe.training, epochs=epochs),
     )
     job = find.prepare(config, ranks=ranks)
     clocks: list[tuple[float, float]] = []
@@ -44,9 +44,10 @@ def search(network: str, workers: int) -> None:
         print(json.dumps({"wall": wall, "cpu": cpu, "table": strategy.table.sum().item()}))
 
 
-def measured(ranks: int, network: str, workers: int) -> dict:
+def measured(ranks: int, network: str, workers: int, epochs: int) -> dict:
     """A search over so many ranks."""
-    words = [*TORCHRUN, str(ranks), __file__, "--network", network, "--workers", str(workers), "--on-a-rank"]
+    words = [*TORCHRUN, str(ranks), __file__, "--network", network, "--workers", str(workers)]
+    words += ["--epochs", str(epochs), "--on-a-rank"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -56,14 +57,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", default="mlp")
     parser.add_argument("--workers", type=int, nargs="+", default=[11, 31, 63])
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--on-a-rank", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.on_a_rank:
-        search(arguments.network, arguments.workers[0])
+        search(arguments.network, arguments.workers[0], arguments.epochs)
         return
     for workers in arguments.workers:
-        pairs = [[measured(ranks, arguments.network, workers) for ranks in (1, 2)] for _ in range(arguments.repeats)]
+        pairs = [
+            [measured(ranks, arguments.network, workers, arguments.epochs) for ranks in (1, 2)]
+            for _ in range(arguments.repeats)
+        ]
         assert len({one["table"] for pair in pairs for one in pair}) == 1, "the strategies differ"
         ratios = {kind: [one[kind] / two[kind] for one, two in pairs] for kind in ("wall", "cpu")}
         shown = ", ".join(
