@@ -36,7 +36,7 @@ class Launched:
     def wait(self) -> list[int | None]:
         """Their exit statuses."""
         for process in self.processes:
-            process.join(90)
+            process.join(150)
         return [process.exitcode for process in self.processes]
 
     def end(self) -> None:

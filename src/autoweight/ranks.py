@@ -180,6 +180,12 @@ def of_torchrun() -> Ranks:
     return Ranks(rank, size, timeout=timeout, store=store, restarts=restarts)
 
 
+def leave() -> None:
+    """Leave the process group, where one was made: a job is done."""
+    if dist.is_available() and dist.is_initialized():
+        dist.destroy_process_group()
+
+
 def of_process_group() -> Ranks:
     """The ranks of the process group that whoever calls has made."""
     require(dist.is_initialized(), "make a process group first: torch.distributed.init_process_group().")

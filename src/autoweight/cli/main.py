@@ -17,10 +17,12 @@ def main() -> None:
     import torch
 
     from autoweight.cli.run import run
+    from autoweight.ranks import leave
 
     warnings.showwarning = lambda message, *rest, **more: _say(str(message))
     try:
         run(sys.argv[1:])
+        leave()
     except UserError as error:
         _say(str(error))
         sys.exit(2)
@@ -37,11 +39,11 @@ def main() -> None:
         _say(f"{error}. Once that is mended, --resume goes on with a run.")
         sys.exit(1)
     except KeyboardInterrupt as interruption:
-        print(f"\nautoweight: interrupted. {interruption}".rstrip(), file=sys.stderr)
+        _say(f"interrupted. {interruption}".rstrip(), before="\n")
         sys.exit(130)
 
 
-def _say(sentence: str) -> None:
+def _say(sentence: str, before: str = "") -> None:
     """Print a sentence, once for all ranks."""
     from autoweight.ranks import of_torchrun
 
@@ -50,4 +52,4 @@ def _say(sentence: str) -> None:
     except (UserError, RuntimeError):  # no ranks to ask
         told = False
     if not told:
-        print(f"autoweight: {sentence}", file=sys.stderr)
+        print(f"{before}autoweight: {sentence}", file=sys.stderr)

@@ -38,11 +38,11 @@ class Slot:
         ranks: Ranks = ALONE,
     ) -> None:
         self.model, self.loader, self.config, self.ranks = model, loader, config, ranks
-        self.replica = replica(model) if ranks.size > 1 else model
         self.method = Weighted(None) if method is None else method
         self.trusted = trusted if self.method.uses_trusted else None
         self.on_gpu = loader.samples.device.type == "cuda"
         self.method.begin(self._setup(make_model))
+        self.replica = replica(model) if ranks.size > 1 else model  # once its parameters lie as they will
         self.average = Average(self.method.networks[0], config.average) if config.average else None
 
     def step(self, batch: Batch, progress: float | Tensor, trusted: Batch | None = None) -> Tensor:
