@@ -34,12 +34,16 @@ def assert_no_reward_without_weights(outcomes):
 
 
 def assert_same_memory(one, two):
+    """To rounding; sums are whole multiples of 2**-20, and of some dozens of samples one may fall into the next bin."""
     assert one.keys() == two.keys()
-    for name in set(one) - {"sums"}:
-        assert_close(one[name], two[name], atol=1e-3, rtol=1e-3)
-    if one:
-        assert torch.equal(one["sums"][:, 0], two["sums"][:, 0])  # visited
-        assert_close(one["sums"] / 2**20, two["sums"] / 2**20, atol=0.05, rtol=1e-3)
+    for name, values in one.items():
+        if name in ("loss_sums", "counts"):
+            assert torch.equal(values[:, 0], two[name][:, 0])  # visited
+            assert_close(values / 2**20, two[name] / 2**20, atol=0.05, rtol=1e-3)
+        elif name == "histogram":
+            assert (values - two[name]).abs().sum() <= 4
+        else:
+            assert_close(values, two[name], atol=1e-3, rtol=1e-3)
 
 
 @pytest.mark.parametrize("num_starts", [1, 2])
