@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 from os.path import expanduser
+from typing import get_args
 
 from autoweight.cli import commands, listing
 from autoweight.cli.arguments import CompareArguments, DemoArguments, SearchArguments, TrainArguments
 from autoweight.cli.typed import base_config, configured, method_settings, parse, value_of
+from autoweight.config import AgentName
 from autoweight.config.presets import PRESETS
 from autoweight.errors import UserError, unknown
 
@@ -58,10 +60,11 @@ def _search(words: list[str]) -> None:
             raise unknown("preset", preset, PRESETS)
         change = PRESETS[preset]
         base = replace(base, search=change.search(base.search), data=change.data(base.data))
+    agent = value_of("--agent", words)
+    if agent is not None and agent in get_args(AgentName):  # before the rest, which may fit this agent alone
+        base = replace(base, search=replace(base.search, agent=agent))
     typed = parse(SearchArguments, base, words, search=base.search)
     config = configured(base, typed, search=typed.search, methods=("law",))
-    if typed.agent is not None:
-        config = replace(config, search=replace(config.search, agent=typed.agent))
     commands.search(config, typed.out, typed.resume, finish=typed.finish)
 
 

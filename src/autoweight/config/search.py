@@ -178,6 +178,10 @@ class SearchConfig(Strict):
         require(abs(self.reward_growth) <= 80, f"search.reward_growth goes up to 80, but is {self.reward_growth}.")
         require(0 < self.episode_share <= 1, f"search.episode_share goes up to 1, but is {self.episode_share}.")
         require(
+            self.agent != "cmaes" or self.num_workers > 4,
+            f"the cmaes agent needs at least 5 workers (num_workers), but has {self.num_workers}.",
+        )
+        require(
             self.num_workers > 1 or self.choice_rounds == 0,
             "search.num_workers must be at least 2, so that there is something to choose from.",
         )

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from autoweight.config import SearchConfig
-from autoweight.errors import UserError, require
+from autoweight.errors import UserError
 from autoweight.finding.agents.agent import Agent
 from autoweight.finding.smooth import interpolate
 from autoweight.strategy import Rule
@@ -23,7 +23,6 @@ class Evolution(Agent):
 
     def __init__(self, search: SearchConfig, rule: Rule, num_stages: int, seed: int) -> None:
         config = search.cmaes
-        require(search.num_workers > 4, f"the cmaes agent needs at least 5 workers, but has {search.num_workers}.")
         self.episode_stages, self.warmup_stages = search.episode_stages(num_stages), search.warmup_stages
         self.bounds, self.sigma, self.seed = rule.bounds, config.sigma, seed
         self.population_size = search.num_workers - 1
