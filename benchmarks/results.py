@@ -5,7 +5,7 @@
 
 A kept run is one JSON, results/runs/NAME.json: the run's result.json with the configuration that it ran under, less the
 paths of the machine. A search also leaves its strategy as results/strategies/NAME.safetensors; STRATEGY is the name of
-the kept one that law was trained with. NAME-late is the strategy NAME, retimed: docs/results.md.
+the kept one that law was trained with. NAME-late is the strategy NAME, retimed: docs/lab-notes.md.
 """
 
 import json

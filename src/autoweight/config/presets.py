@@ -48,7 +48,7 @@ def rare(search: SearchConfig) -> SearchConfig:
 
 
 def paper(search: SearchConfig) -> SearchConfig:
-    """The paper to the letter: its features, its agent, the full network and schedule, and the actor as it ends."""
+    """As the paper: its features, its agent, the full network and schedule, and what the actor does at the end."""
     return replace(
         search,
         agent="actor-critic",
