@@ -71,7 +71,7 @@ class Mentor(nn.Module):
         return mentor.requires_grad_(False)
 
 
-def fit_mentor(seen: Seen, right: Tensor, num_classes: int, seed: int = 0, steps: int = 1500) -> Mentor:
+def fit_mentor(seen: Seen, right: Tensor, num_classes: int, seed: int = 0, steps: int = 500) -> Mentor:
     """A mentor that tells right labels from wrong ones among these samples, `right` of which are known.
 
     Half of the labels are hidden from it, so that it can do without them on another data set.

@@ -7,7 +7,8 @@ Source  Shu et al., Meta-Weight-Net: learning an explicit mapping for sample wei
 Told    1,000 trusted samples.
 Knobs   hidden: the weight net's hidden units; rate: its learning rate (Adam); trusted: how many samples of the
         validation set it may learn from, 0 for all; trusted_batch: how many of them a step takes, 0 for the training's
-        batch size; exact: take the step with the weights after the weight net's own, as published.
+        batch size; exact: take the step with the weights after the weight net's own, as published; normalise: scale a
+        batch's weights to a mean of 1, lest the weight net learn first of all that larger steps are better.
 Cost    One forward and one backward pass for the trusted batch and one forward-mode pass more, about 2.7 plain steps;
         with exact, one more forward and backward pass.
 
@@ -38,11 +39,12 @@ class MWNet(LookAhead):
         trusted: int = 1000,
         trusted_batch: int = 0,
         exact: bool = False,
+        normalise: bool = False,
     ) -> None:
         super().__init__("mwnet", trusted, trusted_batch)
         require(hidden >= 1, f"mwnet.hidden is a number of units, at least 1, but is {hidden}.")
         require(rate > 0, f"mwnet.rate is a learning rate above 0, but is {rate}.")
-        self.hidden, self.rate, self.exact = hidden, rate, exact
+        self.hidden, self.rate, self.exact, self.normalise = hidden, rate, exact, normalise
 
     def begin(self, setup: Setup) -> None:
         """Make the weight net, whose start the training's seed fixes."""
@@ -65,23 +67,22 @@ class MWNet(LookAhead):
         else:
             _, losses = setup.look(model, batch.inputs, batch.labels)
         mean_loss = setup.mean(losses.detach(), None, batch.labels)
-        weighted = setup.mean(losses, self.weigh(losses), batch.labels)
+        weighted = setup.mean(losses, self.weigh(losses.detach()).detach(), batch.labels)
         gradient = torch.autograd.grad(weighted, params, materialize_grads=True)
         self._learn_to_weigh(batch, losses.detach(), gradient, trusted)
         if self.exact:
             _, losses = setup.look(model, batch.inputs, batch.labels)
-            self.descend(setup.mean(losses, self.weigh(losses), batch.labels))
+            self.descend(setup.mean(losses, self.weigh(losses.detach()).detach(), batch.labels))
         else:
             for param, own in zip(params, gradient, strict=True):
                 param.grad = own
             self.optimizers[0].step()
         return mean_loss
 
-    @torch.no_grad()
     def weigh(self, losses: Tensor) -> Tensor:
-        """The weight of each loss, without gradient."""
+        """The weight of each loss of a batch, with its gradient to the weight net."""
         weights: Tensor = self.networks[1](losses.unsqueeze(-1))
-        return weights
+        return weights / weights.mean().clamp(min=1e-12) if self.normalise else weights
 
     def _learn_to_weigh(self, batch: Batch, losses: Tensor, gradient: Sequence[Tensor], trusted: Batch | None) -> None:
         """One step of the weight net, on what the trial step did to the trusted loss."""
@@ -89,4 +90,4 @@ class MWNet(LookAhead):
         here = trainable(model)
         there = [param.detach() - rate * own for param, own in zip(here, gradient, strict=True)]
         slopes = self.setup.slopes(model, batch.inputs, batch.labels, self.trusted_gradient(trusted, there))
-        self.descend(-rate * (slopes * self.networks[1](losses.unsqueeze(-1))).mean(), number=1)
+        self.descend(-rate * (slopes * self.weigh(losses)).mean(), number=1)

@@ -14,14 +14,14 @@ from autoweight.training.device import isolated
 from autoweight.training.loop import StageReport, Training, train
 
 
-def learn_mentor(config: RunConfig, seed: int = 0, percentile: float = 0.6) -> Mentor:
+def learn_mentor(config: RunConfig, seed: int = 0, percentile: float = 0.6, steps: int = 500) -> Mentor:
     """Train a network by the predefined curriculum, watch how losses go, and learn to tell whose label is right.
 
         from autoweight.recipes import get_recipe
         learn_mentor(get_recipe("digits-noise"), seed=100).save("mentor.safetensors")
 
     Then `autoweight compare RECIPE --methods mentornet --knob mentornet.mentor=mentor.safetensors`, on any data set.
-    What the mentor learns from is every sample's history at the end of every stage.
+    What the mentor learns from, in so many steps, is every sample's history at the end of every stage.
     """
     comparison = prepare(replace(config, methods=("mentornet",), knobs={}, strategy=None))
     splits = Splits(*(part.to(config.device) for part in comparison.splits(seed)))
@@ -47,4 +47,4 @@ def learn_mentor(config: RunConfig, seed: int = 0, percentile: float = 0.6) -> M
     together = Seen(*(torch.cat(parts) for parts in zip(*seen, strict=True)))
     visited = together.losses[:, -1, 0] >= 0  # not so where the first stages are short
     known = Seen(*(part[visited] for part in together))
-    return fit_mentor(known, right.repeat(len(shots))[visited], splits.train.num_classes, seed)
+    return fit_mentor(known, right.repeat(len(shots))[visited], splits.train.num_classes, seed, steps)

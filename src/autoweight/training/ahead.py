@@ -4,7 +4,9 @@ The network is used as it is, in training: a batch's own statistics count, and g
 would write into its buffers, such as BatchNorm's running statistics, goes into copies.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +16,14 @@ from autoweight.data.inputs import Inputs, arguments, outputs_of
 from autoweight.methods.method import trainable
 
 Losses = Callable[[Tensor, Tensor], Tensor]
+
+
+@cache
+def ready_forward_mode() -> None:
+    """Have torch load what forward-mode differentiation needs, at whose first use it warns of code of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        jvp(torch.sin, (torch.zeros(()),), (torch.zeros(()),))
 
 
 def losses_at(model: nn.Module, inputs: Inputs, labels: Tensor, params: Sequence[Tensor], losses: Losses) -> Tensor:

@@ -14,7 +14,7 @@ from autoweight.data.inputs import Inputs, each, parts, shapes
 from autoweight.errors import UserError, first_line, require
 from autoweight.methods.method import Method, trainable
 from autoweight.strategy.stages import stage_starts
-from autoweight.training.ahead import slopes_along
+from autoweight.training.ahead import ready_forward_mode, slopes_along
 from autoweight.training.device import isolated
 from autoweight.training.schedules import check_schedule
 from autoweight.training.task import TASKS, forward
@@ -73,6 +73,7 @@ def trusted_sizes(name: str, method: Method, val: Samples, config: TrainingConfi
 
 
 def _check_slopes(name: str, make_model: Callable[[], nn.Module], train: Samples, config: TrainingConfig) -> None:
+    ready_forward_mode()
     with isolated("cpu"):
         model = make_model().train()
         inputs, labels = each(train.inputs, lambda part: part[:2].cpu()), train.labels[:2].cpu()

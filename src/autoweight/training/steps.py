@@ -14,7 +14,7 @@ from autoweight.data.inputs import Inputs
 from autoweight.data.loader import Batch, Loader, mix
 from autoweight.methods.method import Method, Setup, Weighted
 from autoweight.strategy.weigher import load_tensors
-from autoweight.training.ahead import losses_at, slopes_along
+from autoweight.training.ahead import losses_at, ready_forward_mode, slopes_along
 from autoweight.training.average import Average
 from autoweight.training.optimizers import make_optimizer, set_learning_rate, state_tensors
 from autoweight.training.precision import autocast, compiled
@@ -39,6 +39,8 @@ class Slot:
         self.method = Weighted(None) if method is None else method
         self.trusted = trusted if self.method.uses_trusted else None
         self.on_gpu = loader.samples.device.type == "cuda"
+        if self.method.takes_slopes:
+            ready_forward_mode()
         self.method.begin(self._setup(make_model))
         self.average = Average(self.method.networks[0], config.average) if config.average else None
 
