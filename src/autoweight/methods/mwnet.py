@@ -61,28 +61,32 @@ class MWNet(LookAhead):
 
     def step(self, batch: Batch, progress: float | Tensor, trusted: Batch | None = None) -> Tensor:
         """A trial step, a step of the weight net, and a step of the network."""
-        model, setup, params = self.networks[0], self.setup, trainable(self.networks[0])
+        model, setup = self.networks[0], self.setup
+        losses, gradient = self._trial(batch)
+        self._learn_to_weigh(batch, losses, gradient, trusted)
         if self.exact:
-            losses = setup.ahead(model, batch.inputs, batch.labels, params)
+            _, again = setup.look(model, batch.inputs, batch.labels)
+            self.descend(setup.mean(again, self.weigh(losses).detach(), batch.labels))
         else:
-            _, losses = setup.look(model, batch.inputs, batch.labels)
-        mean_loss = setup.mean(losses.detach(), None, batch.labels)
-        weighted = setup.mean(losses, self.weigh(losses.detach()).detach(), batch.labels)
-        gradient = torch.autograd.grad(weighted, params, materialize_grads=True)
-        self._learn_to_weigh(batch, losses.detach(), gradient, trusted)
-        if self.exact:
-            _, losses = setup.look(model, batch.inputs, batch.labels)
-            self.descend(setup.mean(losses, self.weigh(losses.detach()).detach(), batch.labels))
-        else:
-            for param, own in zip(params, gradient, strict=True):
-                param.grad = own
             self.optimizers[0].step()
-        return mean_loss
+        return setup.mean(losses, None, batch.labels)
 
     def weigh(self, losses: Tensor) -> Tensor:
         """The weight of each loss of a batch, with its gradient to the weight net."""
         weights: Tensor = self.networks[1](losses.unsqueeze(-1))
         return weights / weights.mean().clamp(min=1e-12) if self.normalise else weights
+
+    def _trial(self, batch: Batch) -> tuple[Tensor, list[Tensor]]:
+        """Losses, and the gradient of the trial step; unless exact, of the real step, too."""
+        model, setup, params = self.networks[0], self.setup, trainable(self.networks[0])
+        if self.exact:
+            losses = setup.ahead(model, batch.inputs, batch.labels, params)
+        else:
+            _, losses = setup.look(model, batch.inputs, batch.labels)
+        self.optimizers[0].zero_grad(set_to_none=True)
+        setup.mean(losses, self.weigh(losses.detach()).detach(), batch.labels).backward()
+        gradient = [torch.zeros_like(param) if param.grad is None else param.grad for param in params]
+        return losses.detach(), gradient
 
     def _learn_to_weigh(self, batch: Batch, losses: Tensor, gradient: Sequence[Tensor], trusted: Batch | None) -> None:
         """One step of the weight net, on what the trial step did to the trusted loss."""
