@@ -158,7 +158,7 @@ def test_every_method_has_a_card(name):
 
     card = inspect.getdoc(inspect.getmodule(METHODS[name]))
     assert card.startswith(f"{name}: ")
-    for part in ("Idea", "Knobs", "Cost"):
+    for part in ("Idea", "Told", "Knobs", "Cost"):
         assert f"\n{part}" in card
 
 

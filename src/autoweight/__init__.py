@@ -7,6 +7,8 @@ from autoweight.finding import search
 from autoweight.methods.class_balanced import ClassBalanced
 from autoweight.methods.constant import Constant
 from autoweight.methods.focal import Focal
+from autoweight.methods.gce import GCE
+from autoweight.methods.mentornet import MentorNet
 from autoweight.methods.oracle import Oracle
 from autoweight.methods.self_paced import SelfPaced
 from autoweight.methods.uniform import Uniform
@@ -17,10 +19,12 @@ from autoweight.strategy.shipped import load
 __version__ = "0.1.0"
 
 __all__ = [
+    "GCE",
     "ClassBalanced",
     "Constant",
     "Focal",
     "Indexed",
+    "MentorNet",
     "Oracle",
     "Rule",
     "RunError",

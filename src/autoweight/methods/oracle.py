@@ -2,6 +2,7 @@
 
 Idea    Knows which labels are true and gives the others weight 0: the ceiling that any weighting can reach on noisy
         labels. Only for experiments in which the noise was put in on purpose.
+Told    Which labels are wrong.
 Knobs   None.
 Cost    One look-up a step.
 """

@@ -1,6 +1,7 @@
 """uniform: every sample counts the same.
 
 Idea    Plain training; what every other method is compared with.
+Told    Nothing.
 Knobs   None.
 Cost    None: all-ones weights train to the same bits as no weights at all.
 """

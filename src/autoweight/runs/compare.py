@@ -20,7 +20,7 @@ from autoweight.runs.result import score_key
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
 from autoweight.strategy.regime import Regime
-from autoweight.training.checks import check_training
+from autoweight.training.checks import check_method, check_training
 from autoweight.training.device import check_device, isolated
 from autoweight.training.evaluate import score
 from autoweight.training.loop import StageReport, Trained, Training, check_side_by_side, train
@@ -70,7 +70,9 @@ class Comparison:
         for method, knobs in config.knobs.items():
             check_knobs(method, knobs)
         for name in self.trained_methods():
-            _warn_where_far(self.method(name, splits), config, epoch_steps[seed])
+            made = self.method(name, splits)
+            check_method(name, made, self.make_model, splits.train, splits.val, config.training)
+            _warn_where_far(made, config, epoch_steps[seed])
 
     def trained_methods(self) -> list[str]:
         """The methods that are trained: what stops early is read off uniform's training."""

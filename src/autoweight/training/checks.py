@@ -12,10 +12,12 @@ from autoweight.config import TrainingConfig
 from autoweight.data.dataset import Samples
 from autoweight.data.inputs import Inputs, each, parts, shapes
 from autoweight.errors import UserError, first_line, require
+from autoweight.methods.method import Method, trainable
 from autoweight.strategy.stages import stage_starts
+from autoweight.training.ahead import ready_forward_mode, slopes_along
 from autoweight.training.device import isolated
 from autoweight.training.schedules import check_schedule
-from autoweight.training.task import forward
+from autoweight.training.task import TASKS, forward
 
 
 def check_training(make_model: Callable[[], nn.Module], train: Samples, config: TrainingConfig, device: str) -> None:
@@ -45,6 +47,43 @@ def check_network(make_model: Callable[[], nn.Module], train: Samples, config: T
             about = f"{kinds} inputs of shape {shapes(inputs)}, {count} at a time"
             raise UserError(f"the network cannot take {about}: {first_line(error)}.") from error
     _check_outputs(outputs, train, count)
+
+
+def check_method(
+    name: str, method: Method, make_model: Callable[[], nn.Module], train: Samples, val: Samples, config: TrainingConfig
+) -> None:
+    """Raise `UserError` for what would end a training by this method."""
+    method.check_task(config.task)
+    if method.uses_trusted:
+        trusted_sizes(name, method, val, config)
+    if method.takes_slopes:
+        _check_slopes(name, make_model, train, config)
+
+
+def trusted_sizes(name: str, method: Method, val: Samples, config: TrainingConfig) -> tuple[int, int]:
+    """How many trusted samples a method learns from, and in batches of how many; `UserError` where they are too few."""
+    count = min(method.trusted_samples or len(val), len(val))
+    batch_size = method.trusted_batch or config.batch_size
+    require(
+        count >= batch_size,
+        f"{name} learns from trusted samples in batches of {batch_size}, but there are only {count}: trust more "
+        "samples, or take smaller batches (knob trusted_batch).",
+    )
+    return count, batch_size
+
+
+def _check_slopes(name: str, make_model: Callable[[], nn.Module], train: Samples, config: TrainingConfig) -> None:
+    ready_forward_mode()
+    with isolated("cpu"):
+        model = make_model().train()
+        inputs, labels = each(train.inputs, lambda part: part[:2].cpu()), train.labels[:2].cpu()
+        direction = [torch.zeros_like(parameter) for parameter in trainable(model)]
+        try:
+            slopes_along(model, inputs, labels, direction, TASKS[config.task].losses)
+        except (RuntimeError, NotImplementedError) as error:  # a layer's own, or torch's
+            raise UserError(
+                f"{name} looks ahead, but a layer of the network cannot be differentiated forward: {first_line(error)}."
+            ) from error
 
 
 def _made(make_model: Callable[[], nn.Module]) -> nn.Module:

@@ -12,12 +12,13 @@ from torch import nn
 from autoweight.config import Augmentation, TrainingConfig
 from autoweight.data import Samples, check_training_data
 from autoweight.data.loader import Loader
+from autoweight.data.splits import stratified_split
 from autoweight.errors import first_line, require
 from autoweight.methods.method import Method
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.captured import CapturedSteps
-from autoweight.training.checks import check_buffers
+from autoweight.training.checks import check_buffers, trusted_sizes
 from autoweight.training.device import few_threads, wait_for
 from autoweight.training.evaluate import score
 from autoweight.training.steps import PlainSteps, Slot, Steps
@@ -179,12 +180,13 @@ def check_side_by_side(epoch_steps: Iterable[int]) -> None:
 
 def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Slot]:
     """Trainings on the same data with the same seed share a loader, which then makes each batch once."""
-    loaders: dict[tuple[int, int, Augmentation], Loader] = {}
+    loaders: dict[tuple[int, int, int, int, Augmentation], Loader] = {}
 
-    def loader(samples: Samples, training: Training) -> Loader:
-        key = (id(samples), training.seed, training.augmentation)
+    def loader(samples: Samples, count: int, batch_size: int, training: Training) -> Loader:
+        key = (id(samples), count, batch_size, training.seed, training.augmentation)
         if key not in loaders:
-            loaders[key] = Loader(samples, config.batch_size, training.seed, training.augmentation)
+            chosen = samples if count == len(samples) else stratified_split(samples, (count,), training.seed)[0]
+            loaders[key] = Loader(chosen, batch_size, training.seed, training.augmentation)
         return loaders[key]
 
     slots = []
@@ -193,15 +195,10 @@ def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Sl
         check_training_data(train_data, val_data, config.batch_size)
         trusted = None
         if training.method is not None and training.method.uses_trusted:
-            require(
-                len(val_data) >= config.batch_size,
-                f"{training.name} learns from trusted samples in batches of {config.batch_size}, but there are only "
-                f"{len(val_data)}: trust more samples, or take smaller batches.",
-            )
-            trusted = loader(val_data, training)
+            trusted = loader(val_data, *trusted_sizes(training.name, training.method, val_data, config), training)
         torch.manual_seed(training.seed)
         model = training.make_model().to(train_data.device)
-        own = loader(train_data, training)
+        own = loader(train_data, len(train_data), config.batch_size, training)
         slots.append(Slot(model, own, training.method, config, trusted=trusted, make_model=training.make_model))
     return slots
 

@@ -14,6 +14,7 @@ from autoweight.data.inputs import Inputs
 from autoweight.data.loader import Batch, Loader, mix
 from autoweight.methods.method import Method, Setup, Weighted
 from autoweight.strategy.weigher import load_tensors
+from autoweight.training.ahead import losses_at, ready_forward_mode, slopes_along
 from autoweight.training.average import Average
 from autoweight.training.optimizers import make_optimizer, set_learning_rate, state_tensors
 from autoweight.training.precision import autocast, compiled
@@ -38,6 +39,8 @@ class Slot:
         self.method = Weighted(None) if method is None else method
         self.trusted = trusted if self.method.uses_trusted else None
         self.on_gpu = loader.samples.device.type == "cuda"
+        if self.method.takes_slopes:
+            ready_forward_mode()
         self.method.begin(self._setup(make_model))
         self.average = Average(self.method.networks[0], config.average) if config.average else None
 
@@ -49,8 +52,8 @@ class Slot:
         return loss
 
     def set_learning_rate(self, learning_rate: float | Tensor) -> None:
-        """Change the learning rate of all parameters."""
-        for optimizer in self.method.optimizers:
+        """Change the learning rate of all networks that follow the training's."""
+        for optimizer in self.method.scheduled():
             set_learning_rate(optimizer, learning_rate)
 
     def train_mode(self) -> None:
@@ -104,6 +107,14 @@ class Slot:
             with autocast(config.precision, device):
                 return compiled(outputs_and_losses, config, device)(model, inputs, labels, task.losses)
 
+        def ahead(model: nn.Module, inputs: Inputs, labels: Tensor, params: Sequence[Tensor]) -> Tensor:
+            with autocast(config.precision, device):
+                return compiled(losses_at, config, device)(model, inputs, labels, params, task.losses)
+
+        def slopes(model: nn.Module, inputs: Inputs, labels: Tensor, direction: Sequence[Tensor]) -> Tensor:
+            with autocast(config.precision, device):
+                return compiled(slopes_along, config, device)(model, inputs, labels, direction, task.losses)
+
         return Setup(
             model=self._placed(self.model),
             make_model=partial(self._another, make_model),
@@ -111,6 +122,8 @@ class Slot:
             forward=own_forward,
             losses=task.losses,
             look=look,
+            ahead=ahead,
+            slopes=slopes,
             mean=task.mean,
             fast=lambda work: compiled(work, config, device),
             num_samples=samples.labels.numel() if task.counts else len(samples),
