@@ -11,6 +11,7 @@ from autoweight.methods.oracle import Oracle
 from autoweight.methods.self_paced import SelfPaced
 from autoweight.methods.uniform import Uniform
 from autoweight.report.words import describe
+from autoweight.runs.fit import Fitted, fit
 from autoweight.strategy import Rule, Strategy, Weigher, weighted_mean
 from autoweight.strategy.shipped import load
 
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ClassBalanced",
     "Constant",
+    "Fitted",
     "Focal",
     "Indexed",
     "Oracle",
@@ -32,6 +34,7 @@ __all__ = [
     "UserError",
     "Weigher",
     "describe",
+    "fit",
     "load",
     "presets",
     "search",

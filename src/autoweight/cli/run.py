@@ -6,6 +6,7 @@ from os.path import expanduser
 
 from autoweight.cli import commands, listing
 from autoweight.cli.arguments import CompareArguments, DemoArguments, SearchArguments, TrainArguments
+from autoweight.cli.init import init
 from autoweight.cli.typed import base_config, configured, method_settings, parse, value_of
 from autoweight.config.presets import PRESETS
 from autoweight.errors import UserError, unknown
@@ -50,7 +51,7 @@ def _compare(words: list[str]) -> None:
 
 
 def _search(words: list[str]) -> None:
-    """Find a strategy: search RECIPE"""
+    """Find a strategy: search RECIPE, or the path of your own data with --trusted"""
     base, words = base_config("search", words)
     preset = value_of("--preset", words)
     if preset is not None:
@@ -72,6 +73,11 @@ def _demo(words: list[str]) -> None:
     commands.demo(replace(base, seed=typed.seed, device=typed.device, num_seeds=typed.seeds), typed.out, typed.resume)
 
 
+def _init(words: list[str]) -> None:
+    """Write a commented YAML file to start from: init [PATH]"""
+    init(words)
+
+
 def _list(words: list[str]) -> None:
     """Recipes, methods with their knobs, networks and data sets, each with a line"""
     if {"-h", "--help"} & set(words):
@@ -87,6 +93,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "search": _search,
     "train": _train,
     "compare": _compare,
+    "init": _init,
     "list": _list,
 }
 

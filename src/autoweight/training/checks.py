@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from autoweight.config import TrainingConfig
-from autoweight.data.dataset import Samples
 from autoweight.data.inputs import Inputs, each, parts, shapes
+from autoweight.data.labelled import Labelled
 from autoweight.errors import UserError, first_line, require
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.device import isolated
@@ -18,14 +18,14 @@ from autoweight.training.schedules import check_schedule
 from autoweight.training.task import forward
 
 
-def check_training(make_model: Callable[[], nn.Module], train: Samples, config: TrainingConfig, device: str) -> None:
+def check_training(make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig, device: str) -> None:
     """Raise `UserError` for what would end a training of such networks on these samples."""
     check_schedule(config)
     stage_starts(len(train) // config.batch_size * config.epochs, config.num_stages)
     check_network(make_model, train, config, device)
 
 
-def check_network(make_model: Callable[[], nn.Module], train: Samples, config: TrainingConfig, device: str) -> None:
+def check_network(make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig, device: str) -> None:
     """Raise `UserError` unless fresh networks come out, which turn a few samples into as many outputs."""
     require(
         not isinstance(make_model, nn.Module) and callable(make_model),
@@ -35,7 +35,7 @@ def check_network(make_model: Callable[[], nn.Module], train: Samples, config: T
         model = _made(make_model)
         require(make_model() is not model, "make_model must build a fresh network at every call, not return one again.")
         count = min(2, config.batch_size)
-        inputs = each(train.inputs, lambda part: part[:count].to(device))
+        inputs = each(train.head(count), lambda part: part.to(device))
         outputs: Any = None
         try:
             with torch.no_grad():
@@ -66,7 +66,7 @@ def _made(make_model: Callable[[], nn.Module]) -> nn.Module:
     return model
 
 
-def _check_outputs(outputs: Any, train: Samples, count: int) -> None:
+def _check_outputs(outputs: Any, train: Labelled, count: int) -> None:
     shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
     if not train.has_classes:
         wanted = (count, *train.labels.shape[1:])
