@@ -56,7 +56,7 @@ def test_what_cameras_and_scanners_write(tmp_path):
     exif[0x0112] = 3  # turned upside down
     Image.fromarray(left_dark).save(tmp_path / "turned.png", exif=exif)
     assert grey(tmp_path / "turned.png", 8, 8)[0, 0] > 200
-    Image.fromarray((left_dark.astype(np.uint16) * 257)).save(tmp_path / "sixteen.png")
+    Image.fromarray(left_dark.astype(np.uint16) * 257).save(tmp_path / "sixteen.png")
     assert grey(tmp_path / "sixteen.png", 8, 8)[0].round().tolist() == [0.0] * 4 + [255.0] * 4
     Image.fromarray(left_dark).convert("P").save(tmp_path / "palette.gif")
     assert decode(tmp_path / "palette.gif", 8, 8).shape == (3, 8, 8)

@@ -34,7 +34,8 @@ class DataConfig(Strict):
     test: str = ""
     """Your own data to test on, as path; by default a part of path is split off."""
     test_share: float = 0.2
-    """Share of your own data that is split off to test on, always the same part."""
+    """Share of your own data that is split off to test on, always the same part; 0 tests on what is trained on, which
+    tells nothing, but leaves all samples to an audit."""
     trusted: str = ""
     """Your own samples whose labels were checked: a column or array that marks them, a file or folder like path that
     holds them, or a .txt with their file names. They validate; nobody trains on them."""
@@ -71,7 +72,7 @@ class DataConfig(Strict):
         super().__post_init__()
         self._require_at_least(1, "imbalance_factor")
         self._require_at_least(0, "train_size", "val_size", "image_size", "workers")
-        require(0 < self.test_share < 1, f"data.test_share lies between 0 and 1, but is {self.test_share}.")
+        require(0 <= self.test_share < 1, f"data.test_share goes from 0 to below 1, but is {self.test_share}.")
         require(0 <= self.noise_rate <= 1, f"data.noise_rate goes from 0 to 1, but is {self.noise_rate}.")
         require(
             self.noise != "none" or self.noise_rate == 0,

@@ -13,7 +13,7 @@ from autoweight.config import TaskName
 from autoweight.data.dataset import Samples
 from autoweight.data.inputs import Inputs, each, parts, together
 from autoweight.data.labelled import Labelled
-from autoweight.data.reading import Reading, is_random, split_row
+from autoweight.data.reading import Reading, is_random, random_numbers_kept, split_row
 from autoweight.data.streamed import Streamed, check_map_style
 from autoweight.errors import UserError, first_line, require
 
@@ -87,10 +87,11 @@ def _is_pair(data: Any) -> bool:
 
 
 def _is_large(data: Any, reading: Reading) -> bool:
-    try:
-        one = _inputs(split_row(data[0], reading.label_key)[0])
-    except Exception:  # said by whoever reads it in earnest
-        return False
+    with random_numbers_kept():
+        try:
+            one = _inputs(split_row(data[0], reading.label_key)[0])
+        except Exception:  # said by whoever reads it in earnest
+            return False
     return len(data) * sum(part.numel() * part.element_size() for part in parts(one)) > _LARGEST_IN_MEMORY
 
 

@@ -5,7 +5,7 @@ epoch and the position. So it does not matter how many workers read, or where a 
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -40,6 +40,16 @@ class Reading:
     """Where dict rows have their label; empty takes label, labels, target or y."""
 
 
+@dataclass(frozen=True)
+class Tickets:
+    """Tickets that are made as they are needed: those of a million samples would fill the memory."""
+
+    make: Callable[[], Iterator[list[Ticket]]]
+
+    def __iter__(self) -> Iterator[list[Ticket]]:
+        return self.make()
+
+
 class Unreadable(NamedTuple):
     """A sample that raised an error."""
 
@@ -62,7 +72,7 @@ class ReadBatch(NamedTuple):
 
 
 def read(
-    dataset: Any, tickets: Sequence[list[Ticket]], how: Reading, *, pin: bool = False, labels_only: bool = False
+    dataset: Any, tickets: Iterable[list[Ticket]], how: Reading, *, pin: bool = False, labels_only: bool = False
 ) -> Iterator[ReadBatch]:
     """Batches of these samples, in this order."""
     loader = DataLoader(
@@ -75,7 +85,7 @@ def read(
     )
     batches = iter(loader)
     while True:
-        with _random_numbers_kept():
+        with random_numbers_kept():
             batch = next(batches, None)
         if batch is None:
             return
@@ -164,7 +174,7 @@ def _kind(row: Any) -> str:
 
 
 @contextmanager
-def _random_numbers_kept() -> Iterator[None]:
+def random_numbers_kept() -> Iterator[None]:
     """Where a training reads its samples itself, its own random numbers stay what they were."""
     states = torch.get_rng_state(), np.random.get_state(), random.getstate()
     try:
@@ -178,7 +188,7 @@ def _random_numbers_kept() -> Iterator[None]:
 def is_random(dataset: Any, samples: int = 16) -> bool:
     """Whether samples differ from visit to visit, as with random transforms; a few are read twice."""
     positions = range(min(samples, len(dataset)))
-    with _random_numbers_kept():
+    with random_numbers_kept():
         try:
             first, again = ([_values(dataset[position]) for position in positions] for _ in range(2))
         except Exception:  # said by whoever reads it in earnest

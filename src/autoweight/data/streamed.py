@@ -4,7 +4,7 @@ Labels are known from the start: from `labels`, from the data set's `targets` or
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,10 +20,11 @@ from autoweight.data.known_labels import known_labels
 from autoweight.data.labelled import Labelled
 from autoweight.data.labels import check_labels
 from autoweight.data.loader import Batch, EpochPlan, Loader, mix
-from autoweight.data.reading import ReadBatch, Reading, Ticket, Unreadable, read
+from autoweight.data.reading import ReadBatch, Reading, Ticket, Tickets, Unreadable, read
 from autoweight.errors import RunError, UserError, first_line, require
 
 _SHOWN = 5
+_LOOKED_AT = 32
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Streamed(Labelled):
     def chunks(self, size: int) -> Iterator[tuple[Inputs, Tensor]]:
         """All inputs in order, some at a time, each with its labels; every time with the same random numbers."""
         places = torch.arange(len(self)).split(size)
-        tickets = [[(position, mix(position)) for position in self.source[part.cpu()].tolist()] for part in places]
+        tickets = Tickets(lambda: (self._tickets(part) for part in places))
         for part, batch in zip(places, self.read(tickets), strict=True):
             if batch.inputs is not None:
                 yield self._here(batch.inputs), self.labels[part[batch.kept]]
@@ -104,7 +105,7 @@ class Streamed(Labelled):
             example=each(self.example, lambda part: part.to(device)),
         )
 
-    def read(self, tickets: list[list[Ticket]]) -> Iterator[ReadBatch]:
+    def read(self, tickets: Iterable[list[Ticket]]) -> Iterator[ReadBatch]:
         """Batches of samples, once it is settled what becomes of those that cannot be read."""
         for batch in read(self.dataset, tickets, self.reading, pin=self.device.type == "cuda"):
             for one in batch.bad:
@@ -113,11 +114,16 @@ class Streamed(Labelled):
             yield batch
 
     def _first(self, count: int) -> Inputs:
-        tickets = [(position, mix(position)) for position in self.source[: 4 * count].tolist()]
-        for batch in self.read([tickets[:count], tickets[count:]] if len(tickets) > count else [tickets]):
-            if batch.inputs is not None:
-                return self._here(batch.inputs)
-        raise UserError(f"the first {len(tickets)} samples cannot be read: {next(iter(self.bad.values()))}.")
+        """Of more than these where some cannot be read."""
+        for looked_at in (count, _LOOKED_AT):
+            (batch,) = self.read([self._tickets(torch.arange(min(looked_at, len(self))))])
+            if len(batch.kept) >= min(count, len(self)) and batch.inputs is not None:
+                return self._here(rows(batch.inputs, slice(count)))
+        raise UserError(f"of the first {looked_at} samples next to none can be read: {next(iter(self.bad.values()))}.")
+
+    def _tickets(self, places: Tensor) -> list[Ticket]:
+        """Of samples that are only looked at: every time with the same random numbers."""
+        return [(position, mix(position)) for position in self.source[places].tolist()]
 
     def _here(self, inputs: Inputs) -> Inputs:
         return each(inputs, lambda part: part.to(self.device, non_blocking=True))
@@ -138,16 +144,16 @@ class StreamedLoader(Loader):
 
     def batches(self, start: int, stop: int) -> Iterator[Batch]:
         """The batches of steps `start` to `stop - 1`, counted over the whole training."""
-        plans = list(self._rows(start, stop))
-        tickets = [
-            [(position, mix(self.seed, epoch, position)) for position in self.samples.source[row.indices].tolist()]
-            for epoch, row in plans
-        ]
-        for (_, row), batch in zip(plans, self.samples.read(tickets), strict=True):
+        tickets = Tickets(lambda: (self._tickets(*planned) for planned in self._rows(start, stop)))
+        for (_, row), batch in zip(self._rows(start, stop), self.samples.read(tickets), strict=True):
             if batch.inputs is None:
                 why = self.samples.bad[batch.bad[0].position]
                 raise RunError(f"not one of a batch's {len(batch.bad)} samples can be read: {why}.")
             yield self._batch(batch.inputs, row if not batch.bad else EpochPlan(*(part[batch.kept] for part in row)))
+
+    def _tickets(self, epoch: int, row: EpochPlan) -> list[Ticket]:
+        positions = self.samples.source[row.indices].tolist()
+        return [(position, mix(self.seed, epoch, position)) for position in positions]
 
     def _batch(self, inputs: Inputs, row: EpochPlan) -> Batch:
         device = self.samples.device

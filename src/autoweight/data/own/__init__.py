@@ -4,6 +4,7 @@ Nothing is corrupted. The test part and the trusted samples are what the user na
 off, always the same.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -63,7 +64,10 @@ def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
     found = KINDS[kind].read(Path(config.path), config)
     train, trusted = _trusted(found, kind, config)
     test = found.test if not config.test else _another(config.test, kind, config).train
-    if test is None:
+    if test is None and config.test_share == 0:
+        test = train
+        warnings.warn("nothing is split off to test on, so scores are those on the training samples.", stacklevel=3)
+    elif test is None:
         train, test = split_off(train, config.test_share, task)
     targets = learn_targets(train, task)
     encode = KINDS[kind].encode(train.content, config)
