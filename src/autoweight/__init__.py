@@ -13,6 +13,7 @@ from autoweight.methods.oracle import Oracle
 from autoweight.methods.self_paced import SelfPaced
 from autoweight.methods.uniform import Uniform
 from autoweight.report.words import describe
+from autoweight.runs.fit import Fitted, fit
 from autoweight.strategy import Rule, Strategy, Weigher, weighted_mean
 from autoweight.strategy.shipped import load
 
@@ -22,6 +23,7 @@ __all__ = [
     "GCE",
     "ClassBalanced",
     "Constant",
+    "Fitted",
     "Focal",
     "Indexed",
     "MentorNet",
@@ -36,6 +38,7 @@ __all__ = [
     "UserError",
     "Weigher",
     "describe",
+    "fit",
     "load",
     "presets",
     "search",

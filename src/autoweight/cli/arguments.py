@@ -18,7 +18,7 @@ class Common:
     resume: bool = False
     """Go on with the interrupted run in the folder --out."""
     config: Path | None = None
-    """Run a saved config.yaml again, in place of a recipe."""
+    """Run a saved config.yaml again, or one that init wrote, in place of a recipe."""
     seed: int = 0
     """First seed: of data split, noise, network start and batch order."""
     device: str = "cpu"
@@ -26,7 +26,21 @@ class Common:
 
 
 @dataclass(frozen=True)
-class Trained(Common):
+class Own(Common):
+    """What is said about data of one's own."""
+
+    label: str | None = None
+    """Own data: column of a table that holds the labels; short for --data.label."""
+    text: str | None = None
+    """Own data: column of a table that holds texts; short for --data.text."""
+    trusted: str | None = None
+    """Own data: column that marks samples whose labels were checked, or a file that holds or lists them."""
+    test: str | None = None
+    """Own data: file or folder to test on; by default a part is split off."""
+
+
+@dataclass(frozen=True)
+class Trained(Own):
     """What the commands that train methods take."""
 
     data_dir: Path | None = None
@@ -36,7 +50,7 @@ class Trained(Common):
     knob: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """A method's setting, such as focal.gamma=3; 'autoweight list' names them."""
     network: str = "mlp"
-    """Name of the network."""
+    """Name of the network; or torchvision:NAME, timm:NAME, module:function or file.py:function of yours."""
     data: DataConfig = DataConfig()
     training: TrainingConfig = TrainingConfig()
 
@@ -62,7 +76,7 @@ class CompareArguments(Trained):
 
 
 @dataclass(frozen=True)
-class SearchArguments(Common):
+class SearchArguments(Own):
     """Find a strategy and write it to strategy.safetensors."""
 
     data_dir: Path | None = None
@@ -75,7 +89,7 @@ class SearchArguments(Common):
     """default is the recipe's own; noise is for wrong labels, rare for rare classes; paper follows the paper, authors
     its authors' code."""
     network: str = "mlp"
-    """Name of the network."""
+    """Name of the network; or torchvision:NAME, timm:NAME, module:function or file.py:function of yours."""
     data: DataConfig = DataConfig()
     training: TrainingConfig = TrainingConfig()
     search: SearchConfig = SearchConfig()

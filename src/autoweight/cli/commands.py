@@ -10,8 +10,10 @@ from typing import Any
 
 from rich.console import Console
 
+from autoweight.cli.own import begun_from
 from autoweight.config import RunConfig
 from autoweight.data import load_pool
+from autoweight.data.own import OWN
 from autoweight.errors import RunError
 from autoweight.finding import Progress, SearchJob
 from autoweight.recipes import RECIPES, get_recipe
@@ -51,8 +53,8 @@ def search(config: RunConfig, out: Path | None, resume: bool, finish: bool = Fal
                 make_result(config, methods={}, search=finding.search_result(strategy)), keep_checkpoints=True
             )
         _show(folder, strategy)
-        if config.recipe in RECIPES:  # a file may have another name
-            print(f"use it: {_command_to_use(config, folder.path / RUN_FILE)}")
+        if to_use := _command_to_use(config, folder.path / RUN_FILE):
+            print(f"use it: {to_use}")
 
 
 def demo_config() -> RunConfig:
@@ -110,9 +112,13 @@ def _say_cost(job: SearchJob) -> None:
 
 
 def _command_to_use(config: RunConfig, strategy: Path) -> str:
-    """The command that trains with the strategy, as this run was configured."""
-    words = ["autoweight", "train", config.recipe, "--method", "law", "--strategy", str(strategy)]
-    recipe = get_recipe(config.recipe)
+    """The command that trains with the strategy, as this run was configured; empty where it began from a file."""
+    own = config.data.dataset == OWN
+    recipe = begun_from(config) if own else get_recipe(config.recipe) if config.recipe in RECIPES else None
+    if recipe is None:
+        return ""
+    start = config.data.path if own else config.recipe
+    words = ["autoweight", "train", start, "--method", "law", "--strategy", str(strategy)]
     for name in ("network", "seed", "device"):
         words += _flag(name, getattr(config, name), getattr(recipe, name))
     for part in ("data", "training"):

@@ -7,6 +7,7 @@ from typing import get_args
 
 from autoweight.cli import commands, listing
 from autoweight.cli.arguments import CompareArguments, DemoArguments, SearchArguments, TrainArguments
+from autoweight.cli.init import init
 from autoweight.cli.typed import base_config, configured, method_settings, parse, value_of
 from autoweight.config import AgentName
 from autoweight.config.presets import PRESETS
@@ -52,7 +53,7 @@ def _compare(words: list[str]) -> None:
 
 
 def _search(words: list[str]) -> None:
-    """Find a strategy: search RECIPE"""
+    """Find a strategy: search RECIPE, or the path of your own data with --trusted"""
     base, words = base_config("search", words)
     preset = value_of("--preset", words)
     if preset is not None:
@@ -60,9 +61,9 @@ def _search(words: list[str]) -> None:
             raise unknown("preset", preset, PRESETS)
         change = PRESETS[preset]
         base = replace(base, search=change.search(base.search), data=change.data(base.data))
-    agent = value_of("--agent", words)
-    if agent is not None and agent in get_args(AgentName):  # before the rest, which may fit this agent alone
-        base = replace(base, search=replace(base.search, agent=agent))
+    for agent in get_args(AgentName):
+        if agent == value_of("--agent", words):  # before the rest, which may fit this agent alone
+            base = replace(base, search=replace(base.search, agent=agent))
     typed = parse(SearchArguments, base, words, search=base.search)
     config = configured(base, typed, search=typed.search, methods=("law",))
     commands.search(config, typed.out, typed.resume, finish=typed.finish)
@@ -73,6 +74,11 @@ def _demo(words: list[str]) -> None:
     base, words = base_config("demo", words)
     typed = parse(DemoArguments, base, words, seeds=base.num_seeds)
     commands.demo(replace(base, seed=typed.seed, device=typed.device, num_seeds=typed.seeds), typed.out, typed.resume)
+
+
+def _init(words: list[str]) -> None:
+    """Write a commented YAML file to start from: init [PATH]"""
+    init(words)
 
 
 def _list(words: list[str]) -> None:
@@ -90,6 +96,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "search": _search,
     "train": _train,
     "compare": _compare,
+    "init": _init,
     "list": _list,
 }
 

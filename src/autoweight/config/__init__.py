@@ -1,6 +1,6 @@
 """Typed settings by what they set. `files.py` reads and writes them as YAML; `presets.py` names some of a search."""
 
-from autoweight.config.data import Augmentation, DataConfig, Imbalance, Noise
+from autoweight.config.data import TEXT_BUCKETS, Augmentation, BadSamples, DataConfig, Imbalance, Noise
 from autoweight.config.run import Command, Knob, RunConfig
 from autoweight.config.search import (
     ActorCriticConfig,
@@ -17,9 +17,11 @@ from autoweight.config.search import (
 from autoweight.config.training import OptimizerName, Precision, Schedule, ScheduleFunction, TaskName, TrainingConfig
 
 __all__ = [
+    "TEXT_BUCKETS",
     "ActorCriticConfig",
     "AgentName",
     "Augmentation",
+    "BadSamples",
     "CmaesConfig",
     "Command",
     "DataConfig",

@@ -10,7 +10,7 @@ from autoweight.config.strict import Strict
 from autoweight.config.training import TrainingConfig
 from autoweight.errors import require
 
-Command = Literal["train", "compare", "search", "demo"]
+Command = Literal["train", "compare", "search", "demo", "any"]
 Knob = bool | int | float | str
 
 
@@ -21,10 +21,10 @@ class RunConfig(Strict):
     recipe: str
     """Name of the recipe that it started from."""
     command: Command = "compare"
-    """The command that runs it."""
+    """The command that runs it; any leaves that open."""
     data: DataConfig = DataConfig()
     network: str = "mlp"
-    """Name of the network."""
+    """Name of the network; or torchvision:NAME, timm:NAME, module:function or file.py:function of yours."""
     training: TrainingConfig = TrainingConfig()
     search: SearchConfig = SearchConfig()
     methods: tuple[str, ...] = ("uniform",)

@@ -1,5 +1,6 @@
 """Train methods over seeds and compare them: what `train` and `compare` do, one method and seed after the other."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from torch import nn
 
 from autoweight.config import Knob, RunConfig
 from autoweight.data import Pool, Splits, check_training_data, load_pool
+from autoweight.data.streamed import warn_of_skipped
 from autoweight.errors import RunError, require
 from autoweight.methods import TrainingFacts, check_knobs, make_method
 from autoweight.methods.early_stop import EARLY_STOP
@@ -60,6 +62,10 @@ class Comparison:
     def check(self) -> None:
         """Raise `UserError` for anything that could not run, before a folder is made."""
         config, epoch_steps = self.config, {}
+        if not self.validates and EARLY_STOP in config.methods:
+            said = f"{EARLY_STOP} stops where trusted samples say, and there are none: name some with --trusted"
+            require(config.methods != (EARLY_STOP,), f"{said}, or choose another method.")
+            warnings.warn(f"{said}; it is left out.", stacklevel=2)
         for seed in config.seeds:  # all of them, lest a comparison die halfway
             splits = self.splits(seed)
             check_training_data(splits.train, splits.val, config.training.batch_size)
@@ -79,12 +85,17 @@ class Comparison:
         names = ["uniform" if name == EARLY_STOP else name for name in self.config.methods]
         return list(dict.fromkeys(names))
 
+    @property
+    def validates(self) -> bool:
+        """Whether there are trusted samples to look at."""
+        return self.pool.trusted is not None or self.config.data.val_size > 0
+
     def shown_methods(self) -> list[str]:
         """The methods of the table: uniform never comes without what it reaches by stopping early."""
         names = []
         for name in self.config.methods:
             names += ["uniform", EARLY_STOP] if name == "uniform" else [name]
-        return list(dict.fromkeys(names))
+        return [name for name in dict.fromkeys(names) if self.validates or name != EARLY_STOP]
 
     def groups(self) -> list[list[Job]]:
         """The trainings, those that go side by side together."""
@@ -107,13 +118,15 @@ class Comparison:
                 continue
 
             def report(job: Job, stage: StageReport, number: int = number, group: list[Job] = group) -> None:
-                folder.log({"event": "stage", **job._asdict(), **vars(stage)})
+                scores = {name: value for name, value in vars(stage).items() if value is not None}
+                folder.log({"event": "stage", **job._asdict(), **scores})
                 done = number * self.config.side_by_side * stages + (stage.stage + 1) * len(group)
                 listen(done, total, f"training {', '.join(f'{job.method} {job.seed}' for job in group)}")
 
             for job, outcome in zip(group, self._train(group, folder, report), strict=True):
                 folder.log({"event": "failed" if "why" in outcome else "trained", **job._asdict(), **outcome})
             folder.checkpoint(_checkpoint_name(group)).remove()
+        warn_of_skipped(self.pool.samples)
         return self._collect(folder)
 
     def _train(
@@ -121,10 +134,7 @@ class Comparison:
     ) -> list[dict[str, Any]]:
         """Train the jobs side by side and test each; those that failed say why instead."""
         config = self.config
-        parts = {
-            seed: Splits(*(part.to(config.device) for part in self.splits(seed)))
-            for seed in dict.fromkeys(job.seed for job in jobs)
-        }
+        parts = {seed: self.splits(seed).to(config.device) for seed in dict.fromkeys(job.seed for job in jobs)}
         with isolated(config.device):
             trainings = [self._training(job, parts[job.seed], report) for job in jobs]
             seconds, trained = train(trainings, config.training, folder.checkpoint(_checkpoint_name(jobs)))
@@ -181,7 +191,7 @@ class Comparison:
 def prepare(config: RunConfig, pool: Pool | None = None) -> Comparison:
     """A comparison that can begin, or `UserError` for what keeps it from that."""
     check_device(config.device)
-    comparison = Comparison(config, pool or load_pool(config.data))
+    comparison = Comparison(config, pool or load_pool(config.data, config.training.task))
     comparison.check()
     return comparison
 

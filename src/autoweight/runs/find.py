@@ -7,7 +7,7 @@ from typing import Any
 
 from autoweight.config import RunConfig
 from autoweight.data import Pool, Splits, load_pool
-from autoweight.errors import require
+from autoweight.errors import UserError, require
 from autoweight.finding import Progress, SearchJob, prepare_search
 from autoweight.models import make_network
 from autoweight.runs.folder import RunFolder
@@ -26,7 +26,12 @@ def search_splits(config: RunConfig, pool: Pool) -> Splits:
 def prepare(config: RunConfig, pool: Pool | None = None) -> SearchJob:
     """A recipe's search that can begin, or `UserError` for what keeps it from that."""
     check_device(config.device)
-    splits = search_splits(config, pool or load_pool(config.data))
+    splits = search_splits(config, pool or load_pool(config.data, config.training.task))
+    if splits.val is None:
+        raise UserError(
+            "a search needs trusted samples, whose labels were checked: mark some hundreds with --trusted, or, if all "
+            "labels are right, hold some out with --data.val-size; without any, 'train --method auto' needs no search."
+        )
     return prepare_search(
         partial(make_network, config.network, splits.train.input_shape, splits.train.num_classes),
         splits.train,

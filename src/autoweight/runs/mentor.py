@@ -5,7 +5,6 @@ from dataclasses import replace
 import torch
 
 from autoweight.config import RunConfig
-from autoweight.data import Splits
 from autoweight.methods.mentor import Mentor, Seen, fit_mentor
 from autoweight.methods.mentornet import MentorNet
 from autoweight.methods.method import Weighted
@@ -24,7 +23,7 @@ def learn_mentor(config: RunConfig, seed: int = 0, percentile: float = 0.6, step
     What the mentor learns from, in so many steps, is every sample's history at the end of every stage.
     """
     comparison = prepare(replace(config, methods=("mentornet",), knobs={}, strategy=None))
-    splits = Splits(*(part.to(config.device) for part in comparison.splits(seed)))
+    splits = comparison.splits(seed).to(config.device)
     weigher, shots = MentorNet(percentile=percentile), []
 
     def watch(report: StageReport) -> None:

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from autoweight.config import TrainingConfig
-from autoweight.data.dataset import Samples
 from autoweight.data.inputs import Inputs, each, parts, shapes
+from autoweight.data.labelled import Labelled
 from autoweight.errors import UserError, first_line, require
 from autoweight.methods.method import Method, trainable
 from autoweight.strategy.stages import stage_starts
@@ -20,14 +20,14 @@ from autoweight.training.schedules import check_schedule
 from autoweight.training.task import TASKS, forward
 
 
-def check_training(make_model: Callable[[], nn.Module], train: Samples, config: TrainingConfig, device: str) -> None:
+def check_training(make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig, device: str) -> None:
     """Raise `UserError` for what would end a training of such networks on these samples."""
     check_schedule(config)
     stage_starts(len(train) // config.batch_size * config.epochs, config.num_stages)
     check_network(make_model, train, config, device)
 
 
-def check_network(make_model: Callable[[], nn.Module], train: Samples, config: TrainingConfig, device: str) -> None:
+def check_network(make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig, device: str) -> None:
     """Raise `UserError` unless fresh networks come out, which turn a few samples into as many outputs."""
     require(
         not isinstance(make_model, nn.Module) and callable(make_model),
@@ -37,7 +37,7 @@ def check_network(make_model: Callable[[], nn.Module], train: Samples, config: T
         model = _made(make_model)
         require(make_model() is not model, "make_model must build a fresh network at every call, not return one again.")
         count = min(2, config.batch_size)
-        inputs = each(train.inputs, lambda part: part[:count].to(device))
+        inputs = each(train.head(count), lambda part: part.to(device))
         outputs: Any = None
         try:
             with torch.no_grad():
@@ -50,7 +50,12 @@ def check_network(make_model: Callable[[], nn.Module], train: Samples, config: T
 
 
 def check_method(
-    name: str, method: Method, make_model: Callable[[], nn.Module], train: Samples, val: Samples, config: TrainingConfig
+    name: str,
+    method: Method,
+    make_model: Callable[[], nn.Module],
+    train: Labelled,
+    val: Labelled | None,
+    config: TrainingConfig,
 ) -> None:
     """Raise `UserError` for what would end a training by this method."""
     method.check_task(config.task)
@@ -60,8 +65,10 @@ def check_method(
         _check_slopes(name, make_model, train, config)
 
 
-def trusted_sizes(name: str, method: Method, val: Samples, config: TrainingConfig) -> tuple[int, int]:
+def trusted_sizes(name: str, method: Method, val: Labelled | None, config: TrainingConfig) -> tuple[int, int]:
     """How many trusted samples a method learns from, and in batches of how many; `UserError` where they are too few."""
+    if val is None:
+        raise UserError(f"{name} learns from trusted samples, and there are none: name some (--trusted).")
     count = min(method.trusted_samples or len(val), len(val))
     batch_size = method.trusted_batch or config.batch_size
     require(
@@ -72,11 +79,11 @@ def trusted_sizes(name: str, method: Method, val: Samples, config: TrainingConfi
     return count, batch_size
 
 
-def _check_slopes(name: str, make_model: Callable[[], nn.Module], train: Samples, config: TrainingConfig) -> None:
+def _check_slopes(name: str, make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig) -> None:
     ready_forward_mode()
     with isolated("cpu"):
         model = make_model().train()
-        inputs, labels = each(train.inputs, lambda part: part[:2].cpu()), train.labels[:2].cpu()
+        inputs, labels = each(train.head(2), lambda part: part.cpu()), train.labels[:2].cpu()
         direction = [torch.zeros_like(parameter) for parameter in trainable(model)]
         try:
             slopes_along(model, inputs, labels, direction, TASKS[config.task].losses)
@@ -105,7 +112,7 @@ def _made(make_model: Callable[[], nn.Module]) -> nn.Module:
     return model
 
 
-def _check_outputs(outputs: Any, train: Samples, count: int) -> None:
+def _check_outputs(outputs: Any, train: Labelled, count: int) -> None:
     shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
     if not train.has_classes:
         wanted = (count, *train.labels.shape[1:])

@@ -4,8 +4,7 @@ import torch
 from torch import nn
 
 from autoweight.config import Precision
-from autoweight.data import Samples
-from autoweight.data.inputs import rows
+from autoweight.data.labelled import Labelled
 from autoweight.training.precision import autocast
 from autoweight.training.task import TASKS, Task, forward
 
@@ -13,7 +12,7 @@ from autoweight.training.task import TASKS, Task, forward
 @torch.no_grad()
 def score(
     model: nn.Module,
-    samples: Samples,
+    samples: Labelled,
     task: Task = TASKS["classification"],
     precision: Precision = "float32",
     batch_size: int = 1000,
@@ -22,10 +21,9 @@ def score(
     was_training = model.training
     model.eval()
     sums = torch.zeros((), dtype=torch.float64, device=samples.device)
-    for start in range(0, len(samples), batch_size):
-        part = slice(start, start + batch_size)
+    for inputs, labels in samples.chunks(batch_size):
         with autocast(precision, samples.device):
-            outputs = forward(model, rows(samples.inputs, part))
-        sums = sums + task.tally(outputs, samples.labels[part])
+            outputs = forward(model, inputs)
+        sums = sums + task.tally(outputs, labels)
     model.train(was_training)
     return float(task.score(sums))

@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from autoweight.config import Augmentation, TrainingConfig
-from autoweight.data import Samples, check_training_data
+from autoweight.data import Labelled, check_training_data
 from autoweight.data.loader import Loader
 from autoweight.data.splits import stratified_split
+from autoweight.data.streamed import Streamed, StreamedLoader
 from autoweight.errors import first_line, require
 from autoweight.methods.method import Method
 from autoweight.storage.checkpoint import CheckpointFile
@@ -31,7 +32,8 @@ class StageReport:
 
     stage: int
     train_loss: float
-    val_score: float
+    val_score: float | None
+    """None where there is no validation set."""
     seconds: float
     """Time spent on training so far, over all sittings; trainings side by side share it evenly."""
 
@@ -41,12 +43,12 @@ class Training:
     """One network's training: what to train on what, and where to report and save."""
 
     make_model: Callable[[], nn.Module]
-    train_data: Samples
-    val_data: Samples
+    train_data: Labelled
+    val_data: Labelled | None
     method: Method | None
     seed: int
     augmentation: Augmentation = "none"
-    test_data: Samples | None = None
+    test_data: Labelled | None = None
     """Where it is given, the test score of the stage that is best on the validation set is kept too."""
     on_stage: Callable[[StageReport], Any] = lambda report: None
     name: str = "training"
@@ -138,13 +140,13 @@ class _Run:
         for number, (training, slot) in enumerate(zip(self.trainings, self.slots, strict=True)):
             if self.failures[number]:
                 continue
-            val_score = self._score(slot, training.val_data)
-            best = self.best[number]
-            if training.test_data is not None and (best is None or val_score > best.val_score):
-                self.best[number] = Best(val_score, self._score(slot, training.test_data), stage)
+            val_score = None if training.val_data is None else self._score(slot, training.val_data)
+            best, test_data = self.best[number], training.test_data
+            if val_score is not None and test_data is not None and (best is None or val_score > best.val_score):
+                self.best[number] = Best(val_score, self._score(slot, test_data), stage)
             training.on_stage(StageReport(stage, losses[number], val_score, self.seconds))
 
-    def _score(self, slot: Slot, samples: Samples) -> float:
+    def _score(self, slot: Slot, samples: Labelled) -> float:
         return score(slot.method.networks[0], samples, self.task, self.config.precision)
 
     def _save(self, next_stage: int) -> None:
@@ -182,11 +184,12 @@ def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Sl
     """Trainings on the same data with the same seed share a loader, which then makes each batch once."""
     loaders: dict[tuple[int, int, int, int, Augmentation], Loader] = {}
 
-    def loader(samples: Samples, count: int, batch_size: int, training: Training) -> Loader:
+    def loader(samples: Labelled, count: int, batch_size: int, training: Training) -> Loader:
         key = (id(samples), count, batch_size, training.seed, training.augmentation)
         if key not in loaders:
             chosen = samples if count == len(samples) else stratified_split(samples, (count,), training.seed)[0]
-            loaders[key] = Loader(chosen, batch_size, training.seed, training.augmentation)
+            kind = StreamedLoader if isinstance(samples, Streamed) else Loader
+            loaders[key] = kind(chosen, batch_size, training.seed, training.augmentation)
         return loaders[key]
 
     slots = []
@@ -195,7 +198,9 @@ def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Sl
         check_training_data(train_data, val_data, config.batch_size)
         trusted = None
         if training.method is not None and training.method.uses_trusted:
-            trusted = loader(val_data, *trusted_sizes(training.name, training.method, val_data, config), training)
+            sizes = trusted_sizes(training.name, training.method, val_data, config)
+            assert val_data is not None
+            trusted = loader(val_data, *sizes, training)
         torch.manual_seed(training.seed)
         model = training.make_model().to(train_data.device)
         own = loader(train_data, len(train_data), config.batch_size, training)
@@ -204,8 +209,11 @@ def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Sl
 
 
 def _make_steps(slots: Sequence[Slot], config: TrainingConfig, total_steps: int) -> Steps:
-    """Captured steps on a GPU where methods and networks allow it, else plain ones."""
-    if slots[0].loader.samples.device.type != "cuda" or not all(slot.method.capturable for slot in slots):
+    """Captured steps on a GPU where methods and networks allow it and nothing is streamed, else plain ones."""
+    loaders = [loader for slot in slots for loader in (slot.loader, slot.trusted)]
+    streamed = any(isinstance(loader, StreamedLoader) for loader in loaders)
+    on_gpu = slots[0].loader.samples.device.type == "cuda"
+    if streamed or not on_gpu or not all(slot.method.capturable for slot in slots):
         return PlainSteps(slots, config, total_steps)
     try:
         for slot in slots:
