@@ -132,13 +132,15 @@ class KilledError(Exception):
     pass
 
 
-def trained(setting: Problem, method, checkpoint: CheckpointFile | None = None, kill_at: int | None = None):
+def trained(
+    setting: Problem, method, checkpoint: CheckpointFile | None = None, kill_at: int | None = None, recorded=False
+):
     def kill(report):
         if report.stage == kill_at:
             raise KilledError
 
     data = setting.train.to(DEVICE), setting.val.to(DEVICE)
-    training = Training(setting.make_model, *data, method, seed=5, on_stage=kill)
+    training = Training(setting.make_model, *data, method, seed=5, on_stage=kill, recorded=recorded)
     outcome = train([training], setting.training, checkpoint)
     assert outcome.seconds > 0
     assert outcome.trained[0].failure == ""
@@ -157,6 +159,17 @@ def test_a_killed_training_goes_on_to_the_same_parameters(name, tmp_path, monkey
     assert len(made) == 3  # all of them captured
     for one, two in zip(resumed, whole, strict=True):
         assert_close(one.double(), two.double(), atol=1e-5, rtol=1e-5)
+
+
+def test_a_captured_training_is_recorded_and_stays_the_same():
+    setting = SETTINGS["memory"]
+    plain, recorded = (
+        trained(setting, Weighted(weigher_for(setting)), recorded=recorded) for recorded in (False, True)
+    )
+    weight, loss = recorded[-2:]
+    assert weight.isfinite().all()
+    assert loss.isfinite().all()
+    assert all(torch.equal(*pair) for pair in zip(plain, recorded, strict=False))
 
 
 def test_a_method_that_cannot_be_captured_trains_plainly():

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from autoweight.config import TaskName
@@ -24,6 +26,10 @@ class Samples:
     """Each sample's position in the set that it was taken from."""
     num_classes: int
     """How many classes, or targets."""
+    names: NDArray[np.str_] | None = None
+    """What users call each sample, such as its file, where it has a name."""
+    class_names: tuple[str, ...] = ()
+    """What users call each class, where they have names."""
 
     @classmethod
     def of(
@@ -75,6 +81,7 @@ class Samples:
             labels=self.labels[positions],
             true_labels=self.true_labels[positions],
             source=self.source[positions],
+            names=None if self.names is None else self.names[positions.cpu().numpy()],
         )
 
     def relabel(self, labels: Tensor) -> "Samples":

@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -76,7 +77,8 @@ def _decode_all(torchvision: Any, files: dict[str, list[Path]]) -> Samples:
     inputs = torch.empty(len(paths), 3, _CROP, _CROP)
     for position, path in enumerate(paths):
         inputs[position] = (_decode(torchvision, path) / 255 - _MEAN) / _STD
-    return Samples(inputs, labels, labels, torch.arange(len(labels)), len(files))
+    names = np.array([str(path) for path in paths])
+    return Samples(inputs, labels, labels, torch.arange(len(labels)), len(files), names, tuple(files))
 
 
 def _decode(torchvision: Any, path: Path) -> Tensor:
