@@ -12,6 +12,7 @@ from torch import Tensor
 from autoweight.config import Precision
 from autoweight.data import Samples
 from autoweight.methods.method import Method, Weighted
+from autoweight.runs.pictures import pictures_of
 from autoweight.storage.atomic import write_bytes
 from autoweight.strategy.memory import Memory
 from autoweight.training.evaluate import predictions
@@ -48,10 +49,12 @@ def sample_columns(method: Method, samples: Samples, precision: Precision = "flo
         columns |= {
             "label": samples.labels.cpu().numpy().astype(kind),
             "predicted": predicted.cpu().numpy().astype(kind),
-            "margin": _half(margins),
+            "margin": margins.detach().float().cpu().numpy(),  # whole: who is worst hangs on small differences
             "remembered": np.array(memory is not None),
             "num_classes": np.array(samples.num_classes),
         }
+        if memory is not None:
+            columns |= pictures_of(samples, columns["margin"])
     if not bool(samples.clean.all()):
         columns["wrong"] = (~samples.clean).cpu().numpy()
     if samples.names is not None:
