@@ -134,13 +134,15 @@ class KilledError(Exception):
     pass
 
 
-def trained(setting: Problem, method, checkpoint: CheckpointFile | None = None, kill_at: int | None = None):
+def trained(
+    setting: Problem, method, checkpoint: CheckpointFile | None = None, kill_at: int | None = None, recorded=False
+):
     def kill(report):
         if report.stage == kill_at:
             raise KilledError
 
     data = setting.train.to(DEVICE), setting.val.to(DEVICE)
-    training = Training(setting.make_model, *data, method, seed=5, on_stage=kill)
+    training = Training(setting.make_model, *data, method, seed=5, on_stage=kill, recorded=recorded)
     outcome = train([training], setting.training, checkpoint)
     assert outcome.seconds > 0
     assert outcome.trained[0].failure == ""
@@ -184,6 +186,17 @@ def test_captured_and_compiled_look_ahead_equals_the_plain_one(method):
             losses = kind([slot], config, total_steps=8).run(0, 8).losses
         slots.append(losses)
     assert_close(slots[1], slots[0], atol=1e-2, rtol=1e-2)
+
+
+def test_a_captured_training_is_recorded_and_stays_the_same():
+    setting = SETTINGS["memory"]
+    plain, recorded = (
+        trained(setting, Weighted(weigher_for(setting)), recorded=recorded) for recorded in (False, True)
+    )
+    weight, loss = recorded[-2:]
+    assert weight.isfinite().all()
+    assert loss.isfinite().all()
+    assert all(torch.equal(*pair) for pair in zip(plain, recorded, strict=False))
 
 
 def test_a_method_that_cannot_be_captured_trains_plainly():

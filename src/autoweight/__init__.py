@@ -1,5 +1,7 @@
 """autoweight learns how much every training sample should count."""
 
+from autoweight.audit import datalab
+from autoweight.audit.find import find_label_issues
 from autoweight.config import SearchConfig, TrainingConfig, presets
 from autoweight.data.indexed import Indexed
 from autoweight.errors import RunError, UserError
@@ -37,7 +39,9 @@ __all__ = [
     "Uniform",
     "UserError",
     "Weigher",
+    "datalab",
     "describe",
+    "find_label_issues",
     "fit",
     "load",
     "presets",

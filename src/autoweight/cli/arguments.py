@@ -23,6 +23,10 @@ class Common:
     """First seed: of data split, noise, network start and batch order."""
     device: str = "cpu"
     """Where to compute, such as cpu or cuda."""
+    log: str = ""
+    """Where to log metrics besides metrics.jsonl: tensorboard."""
+    report: bool = True
+    """Make report.html at the end."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,30 @@ class CompareArguments(Trained):
     """How many seeds, from --seed on."""
     side_by_side: int = 1
     """Trainings that share a GPU at a time."""
+
+
+@dataclass(frozen=True)
+class AuditArguments(Trained):
+    """Train once, without search or trusted samples, and list the training labels that look wrong."""
+
+    method: str = "auto"
+    """What weighs, and remembers samples."""
+    threshold: float | None = None
+    """A label looks wrong where its score, from 0 to 1, is below; higher finds more. By default a little below 0.5."""
+
+
+@dataclass(frozen=True)
+class AuditRunArguments:
+    """List the training labels of a run that look wrong."""
+
+    method: str | None = None
+    """The training to audit by; by default the first that remembered samples."""
+    seed: int | None = None
+    """Its seed."""
+    threshold: float | None = None
+    """A label looks wrong where its score, from 0 to 1, is below; higher finds more. By default a little below 0.5."""
+    out: Path | None = None
+    """Folder to write to; by default the run's."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from math import isnan
 from pathlib import Path
 from shlex import join, quote
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
@@ -23,6 +23,7 @@ from autoweight.report.words import describe
 from autoweight.runs import compare as comparing
 from autoweight.runs import find as finding
 from autoweight.runs.folder import RunFolder
+from autoweight.runs.log import LOGS, check_log
 from autoweight.runs.result import make_result
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
@@ -31,30 +32,39 @@ _COSTLY_STEPS = 50_000_000
 """Network steps, a day or so on one fast GPU: worth a word beforehand."""
 
 
-def compare(config: RunConfig, out: Path | None, resume: bool) -> None:
-    """Train methods over seeds and show the table."""
-    job = None if _finished(out, resume) else comparing.prepare(config)
-    with _run_folder(config, out, resume) as folder:
+class Place(NamedTuple):
+    """Where a run writes, and what else it is to write."""
+
+    out: Path | None
+    resume: bool
+    log: str = ""
+    report: bool = True
+
+
+def compare(config: RunConfig, place: Place) -> Path:
+    """Train methods over seeds and show the table; returns the folder."""
+    job = None if _finished(place) else comparing.prepare(config)
+    with _run_folder(config, place) as folder:
         if folder.result() is None:
             assert job is not None
             folder.finish(make_result(config, **_compare(job, folder)))
-        _show(folder)
+        _show(folder, place)
+    return folder.path
 
 
-def search(config: RunConfig, out: Path | None, resume: bool, finish: bool = False) -> None:
+def search(config: RunConfig, place: Place, finish: bool = False) -> None:
     """Find a strategy, write it, and say what it does; to `finish` is to choose among the episodes that are done."""
-    job = None if _finished(out, resume, config) else finding.prepare(config)
+    job = None if _finished(place, config) else finding.prepare(config)
     if job is not None:
         _say_cost(job)
-    with _run_folder(config, out, resume) as folder:
+    with _run_folder(config, place) as folder:
         strategy = _search(config, job, folder, finish)
         if folder.result() is None:
             folder.finish(
                 make_result(config, methods={}, search=finding.search_result(strategy)), keep_checkpoints=True
             )
-        _show(folder, strategy)
-        if to_use := _command_to_use(config, folder.path / RUN_FILE):
-            print(f"use it: {to_use}")
+        to_use = _command_to_use(config, folder.path / RUN_FILE)
+        _show(folder, place, strategy, f"use it: {to_use}" if to_use else "")
 
 
 def demo_config() -> RunConfig:
@@ -63,22 +73,22 @@ def demo_config() -> RunConfig:
     return replace(get_recipe("digits-noise"), command="demo", methods=methods, num_seeds=3)
 
 
-def demo(config: RunConfig, out: Path | None, resume: bool) -> None:
+def demo(config: RunConfig, place: Place) -> None:
     """Search on digits with wrong labels, train with what was found and with its rivals, and compare."""
     job = pool = None
-    if not _finished(out, resume):
+    if not _finished(place):
         pool = load_pool(config.data)
         job = finding.prepare(config, pool)
         rivals = tuple(method for method in config.methods if method != "law")  # whose strategy is yet to be found
         comparing.prepare(replace(config, methods=rivals or ("uniform",)), pool)
-    with _run_folder(config, out, resume) as folder:
+    with _run_folder(config, place) as folder:
         strategy = _search(config, job, folder)
         if folder.result() is None:
             assert pool is not None
             with_strategy = replace(config, strategy=str(folder.path / RUN_FILE))
             compared = _compare(comparing.Comparison(with_strategy, pool), folder)
             folder.finish(make_result(config, **compared, search=finding.search_result(strategy)))
-        _show(folder, strategy)
+        _show(folder, place, strategy)
 
 
 def _compare(job: comparing.Comparison, folder: RunFolder) -> dict[str, Any]:
@@ -139,7 +149,7 @@ def _flag(name: str, value: Any, default: Any) -> list[str]:
     return [f"--{name}", *map(str, value if isinstance(value, tuple) else [value])]
 
 
-def _show(folder: RunFolder, strategy: Strategy | None = None) -> None:
+def _show(folder: RunFolder, place: Place, strategy: Strategy | None = None, use: str = "") -> None:
     console, result = Console(), folder.result()
     assert result is not None
     if strategy is not None:
@@ -157,27 +167,32 @@ def _show(folder: RunFolder, strategy: Strategy | None = None) -> None:
     if result["methods"]:
         console.print(comparison_table(result))
     print(f"run folder: {folder.path}")
+    if use:
+        print(use)
     if failed := result.get("failed"):
         more = f" So did {len(failed) - 1} more: see result.json." if len(failed) > 1 else ""
         raise RunError(f"{failed[0]}{more}")
 
 
-def _finished(out: Path | None, resume: bool, config: RunConfig | None = None) -> bool:
+def _finished(place: Place, config: RunConfig | None = None) -> bool:
     """Whether there is nothing to do but to show a result, for which neither data nor device have to be there.
 
     A search that is to run more episodes than it has is not finished.
     """
-    if not resume or out is None or not (out / "result.json").exists():
+    if not place.resume or place.out is None or not (place.out / "result.json").exists():
         return False
-    return config is None or not RunFolder(out).is_to_go_on(config)
+    return config is None or not RunFolder(place.out).is_to_go_on(config)
 
 
 @contextmanager
-def _run_folder(config: RunConfig, out: Path | None, resume: bool) -> Iterator[RunFolder]:
+def _run_folder(config: RunConfig, place: Place) -> Iterator[RunFolder]:
     """The folder to work in; an interruption says how to go on."""
-    folder = RunFolder.open(out, config, resume)
+    check_log(place.log)
+    folder = RunFolder.open(place.out, config, place.resume)
     try:
         with folder.locked():
+            if place.log:
+                folder.listeners.append(LOGS[place.log](folder.path))
             yield folder
     except KeyboardInterrupt:
         again = f"autoweight {config.command} --out {quote(str(folder.path))} --resume"

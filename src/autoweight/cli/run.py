@@ -3,12 +3,21 @@
 from collections.abc import Callable
 from dataclasses import replace
 from os.path import expanduser
+from pathlib import Path
 from typing import get_args
 
-from autoweight.cli import commands, listing
-from autoweight.cli.arguments import CompareArguments, DemoArguments, SearchArguments, TrainArguments
+from autoweight.cli import commands, listing, looking
+from autoweight.cli.arguments import (
+    AuditArguments,
+    AuditRunArguments,
+    Common,
+    CompareArguments,
+    DemoArguments,
+    SearchArguments,
+    TrainArguments,
+)
 from autoweight.cli.init import init
-from autoweight.cli.typed import base_config, configured, method_settings, parse, value_of
+from autoweight.cli.typed import base_config, configured, method_settings, parse, parse_plain, value_of
 from autoweight.config import AgentName
 from autoweight.config.presets import PRESETS
 from autoweight.errors import UserError, unknown
@@ -32,7 +41,7 @@ def _train(words: list[str]) -> None:
     base, words = base_config("train", words)
     typed = parse(TrainArguments, base, words, method=base.methods[0])
     settings = method_settings(base, typed, (typed.method,))
-    commands.compare(configured(base, typed, methods=(typed.method,), num_seeds=1, **settings), typed.out, typed.resume)
+    commands.compare(configured(base, typed, methods=(typed.method,), num_seeds=1, **settings), _place(typed))
 
 
 def _compare(words: list[str]) -> None:
@@ -49,7 +58,7 @@ def _compare(words: list[str]) -> None:
     methods = tuple(name.strip() for name in typed.methods.split(","))
     changes = {"methods": methods, "num_seeds": typed.seeds, "side_by_side": typed.side_by_side}
     settings = method_settings(base, typed, methods)
-    commands.compare(configured(base, typed, **changes, **settings), typed.out, typed.resume)
+    commands.compare(configured(base, typed, **changes, **settings), _place(typed))
 
 
 def _search(words: list[str]) -> None:
@@ -66,14 +75,46 @@ def _search(words: list[str]) -> None:
             base = replace(base, search=replace(base.search, agent=agent))
     typed = parse(SearchArguments, base, words, search=base.search)
     config = configured(base, typed, search=typed.search, methods=("law",))
-    commands.search(config, typed.out, typed.resume, finish=typed.finish)
+    commands.search(config, _place(typed), finish=typed.finish)
 
 
 def _demo(words: list[str]) -> None:
     """The main job on embedded data: search, train, compare"""
     base, words = base_config("demo", words)
     typed = parse(DemoArguments, base, words, seeds=base.num_seeds)
-    commands.demo(replace(base, seed=typed.seed, device=typed.device, num_seeds=typed.seeds), typed.out, typed.resume)
+    commands.demo(replace(base, seed=typed.seed, device=typed.device, num_seeds=typed.seeds), _place(typed))
+
+
+def _place(typed: Common) -> commands.Place:
+    return commands.Place(typed.out, typed.resume, typed.log, typed.report)
+
+
+def _audit(words: list[str]) -> None:
+    """Training labels that look wrong, of a run or after one training: audit RUN, or audit RECIPE"""
+    if words and looking.is_run(Path(words[0])):
+        chosen = parse_plain(AuditRunArguments, words[1:], "autoweight audit RUN")
+        looking.audit(Path(words[0]), chosen.method, chosen.seed, chosen.threshold, chosen.out)
+        return
+    base, words = base_config("audit", words)
+    base = replace(base, data=replace(base.data, train_on_all=True))  # so that all samples are looked at
+    typed = parse(AuditArguments, base, words)
+    settings = method_settings(base, typed, (typed.method,))
+    config = configured(base, typed, methods=(typed.method,), num_seeds=1, **settings)
+    folder = commands.compare(config, _place(typed)._replace(report=False))
+    looking.audit(folder, None, None, typed.threshold, None)
+
+
+def _describe(words: list[str]) -> None:
+    """What a strategy does, in words: describe FILE, or the name of a shipped one"""
+    if len(words) != 1 or words[0] in ("-h", "--help"):
+        usage = (
+            "usage: autoweight describe FILE\n\nWhat a strategy does, in words; FILE may be a run's folder, or auto."
+        )
+        if {"-h", "--help"} & set(words):
+            print(usage)
+            return
+        raise UserError("name one strategy: autoweight describe FILE, a run's folder, or auto.")
+    print("\n".join(looking.description(words[0])))
 
 
 def _init(words: list[str]) -> None:
@@ -96,6 +137,8 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "search": _search,
     "train": _train,
     "compare": _compare,
+    "audit": _audit,
+    "describe": _describe,
     "init": _init,
     "list": _list,
 }

@@ -20,6 +20,7 @@ from autoweight.methods import check_knobs, knobs_of
 from autoweight.recipes import RECIPES, get_recipe
 
 Arguments = TypeVar("Arguments", bound=Common)
+Plain = TypeVar("Plain")
 
 
 def base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[str]]:
@@ -74,10 +75,15 @@ def parse(kind: type[Arguments], base: RunConfig, words: list[str], **own: Any) 
     if issubclass(kind, Trained) and base.strategy is not None:
         values["strategy"] = Path(base.strategy)
     prog = f"autoweight {base.command.replace('any', 'init')}" + (" RECIPE|PATH" if base.command != "demo" else "")
+    return parse_plain(kind, words, prog, kind(**values))
+
+
+def parse_plain(kind: type[Plain], words: list[str], prog: str, default: Plain | None = None) -> Plain:
+    """Typed arguments of any kind."""
     said = StringIO()
     try:
         with redirect_stderr(said):
-            return tyro.cli(kind, args=words, default=kind(**values), prog=prog)
+            return tyro.cli(kind, args=words, default=kind() if default is None else default, prog=prog)
     except SystemExit as stop:
         if stop.code:
             raise UserError(one_sentence(said.getvalue())) from None

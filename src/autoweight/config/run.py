@@ -10,7 +10,7 @@ from autoweight.config.strict import Strict
 from autoweight.config.training import TrainingConfig
 from autoweight.errors import require
 
-Command = Literal["train", "compare", "search", "demo", "any"]
+Command = Literal["train", "compare", "search", "demo", "audit", "any"]
 Knob = bool | int | float | str
 
 

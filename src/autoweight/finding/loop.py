@@ -48,6 +48,8 @@ class Progress(NamedTuple):
     """Its mean training loss over the stage less its reference's."""
     best_gain: float
     """The best return of a guess so far; NaN before the first."""
+    returns: tuple[float, ...] = ()
+    """At an episode's last stage, what it came to, of every worker; NaN where a training blew up."""
 
 
 class Found(NamedTuple):
@@ -133,11 +135,13 @@ class SearchLoop:
                 if not workers.run_beside_the_host:
                     learn()
                     learn = _nothing
-            self._tell(episode, stage, outcome)
+            if stage < self.episode_stages - 1:
+                self._tell(episode, stage, outcome)
         learn()
         tables += [strategy_params] * (num_stages - len(tables))  # stages that no episode runs keep the last parameters
         scales = [reward_scale(config, (stage + 1) / num_stages) for stage in range(self.episode_stages)]
         returns = torch.stack(rewards).sum(dim=0) / sum(scales)
+        self._tell(episode, self.episode_stages - 1, outcome, returns)
         agent.end_episode(returns)
         return Episode(torch.stack(tables, dim=1), returns)
 
@@ -180,7 +184,7 @@ class SearchLoop:
         episodes = (archive.num_episodes + self.choice_rounds) * workers.num_workers
         return Found(table, gain, error, workers.network_steps, self.seconds, episodes, archive.num_dropped)
 
-    def _tell(self, episode: int, stage: int, outcome: StageOutcome) -> None:
+    def _tell(self, episode: int, stage: int, outcome: StageOutcome, returns: Tensor | None = None) -> None:
         config = self.config
         progress = Progress(
             doing="searching" if episode < config.num_episodes else "choosing",
@@ -192,6 +196,7 @@ class SearchLoop:
             greedy_gain=float(outcome.score[0] - outcome.reference_score[0]),
             loss_gap=float(outcome.loss[0] - outcome.reference_loss[0]),
             best_gain=self.archive.best_guess,
+            returns=() if returns is None else tuple(returns.tolist()),
         )
         if self.listen(progress) is True:
             raise _StopSearchError

@@ -12,6 +12,7 @@ from autoweight.config import TaskName
 from autoweight.data.inputs import Inputs
 from autoweight.data.loader import Batch
 from autoweight.errors import UserError
+from autoweight.methods.record import Record
 from autoweight.strategy.weigher import Weigher
 
 
@@ -71,6 +72,8 @@ class Method(ABC):
     networks: list[nn.Module]
     """What it trains; the first is evaluated."""
     optimizers: list[torch.optim.Optimizer]
+    record: Record | None = None
+    """What somebody wants to know of every sample; `step` fills it by `note`."""
 
     def check_task(self, task: TaskName) -> None:
         """Raise `UserError` where it cannot train this."""
@@ -103,6 +106,11 @@ class Method(ABC):
         """What `step` changes besides networks and optimisers, by name."""
         return {}
 
+    def note(self, batch: Batch, losses: Tensor, weights: Tensor | None) -> None:
+        """Keep what each sample's loss and weight were, where somebody wants to know."""
+        if self.record is not None:
+            self.record.note(losses, weights, batch.indices)
+
     def descend(self, loss: Tensor, number: int = 0) -> None:
         """One step of an optimiser, by default the first's."""
         optimizer = self.optimizers[number]
@@ -134,6 +142,7 @@ class Weighted(Method):
         """Equation 7: one optimiser step on a batch's weighted loss."""
         outputs, losses = self.setup.look(self.networks[0], batch.inputs, batch.labels)
         weights = None if self.weigher is None else self._weigh(self.weigher, losses.detach(), outputs, batch, progress)
+        self.note(batch, losses, weights)
         self.descend(self.setup.mean(losses, weights, batch.labels))
         return self.setup.mean(losses.detach(), None, batch.labels)
 

@@ -1,6 +1,7 @@
 """What a strategy does, in words."""
 
 import inspect
+import re
 
 import torch
 
@@ -45,6 +46,13 @@ def describe(strategy: Weigher) -> list[str]:
     for stage in parts:
         sentences.append(f"At {_percent(stage, strategy)}: {_describe_stage(strategy, stage)}.")
     return sentences
+
+
+def idea(weigher: Weigher) -> list[str]:
+    """What the weigher's card says of its idea, in sentences; nothing where it has none."""
+    card = inspect.getmodule(type(weigher)).__doc__ or ""
+    found = re.search(r"^Idea\s+(.+?)(?=^\S|\Z)", card, flags=re.MULTILINE | re.DOTALL)
+    return [] if found is None else [" ".join(found[1].split())]
 
 
 def _describe_stage(strategy: Strategy, stage: int) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
+import numpy as np
 from torch import nn
 
 from autoweight.config import Knob, RunConfig
@@ -19,12 +20,13 @@ from autoweight.methods.method import Method, Weighted
 from autoweight.models import make_network
 from autoweight.runs.folder import RunFolder
 from autoweight.runs.result import score_key
+from autoweight.runs.samples import Columns, sample_columns, samples_file, write_columns
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
 from autoweight.strategy.regime import Regime
 from autoweight.training.checks import check_method, check_training
 from autoweight.training.device import check_device, isolated
-from autoweight.training.evaluate import score
+from autoweight.training.evaluate import judge
 from autoweight.training.loop import StageReport, Trained, Training, check_side_by_side, train
 from autoweight.training.task import TASKS
 
@@ -138,10 +140,15 @@ class Comparison:
         with isolated(config.device):
             trainings = [self._training(job, parts[job.seed], report) for job in jobs]
             seconds, trained = train(trainings, config.training, folder.checkpoint(_checkpoint_name(jobs)))
-        return [
-            {"why": one.failure} if one.failure else self._test(one, parts[job.seed]) | {"train_seconds": seconds}
-            for job, one in zip(jobs, trained, strict=True)
-        ]
+        outcomes: list[dict[str, Any]] = []
+        for job, one in zip(jobs, trained, strict=True):
+            if one.failure:
+                outcomes.append({"why": one.failure})
+                continue
+            tested, columns = self._test(one, parts[job.seed])
+            write_columns(samples_file(folder.path, *job), columns)
+            outcomes.append(tested | {"train_seconds": seconds})
+        return outcomes
 
     def _training(self, job: Job, splits: Splits, report: Callable[[Job, StageReport], None]) -> Training:
         return Training(
@@ -154,19 +161,27 @@ class Comparison:
             test_data=splits.test if job.method == "uniform" else None,
             on_stage=partial(report, job),
             name=f"{job.method}, seed {job.seed}",
+            recorded=True,
         )
 
-    def _test(self, one: Trained, splits: Splits) -> dict[str, Any]:
-        """Scores on the test part: of the network, of what is evaluated beside it, and of the best stage."""
+    def _test(self, one: Trained, splits: Splits) -> tuple[dict[str, Any], Columns]:
+        """Scores on the test part, of the network, of what is evaluated beside it, and of the best stage; and samples.
+
+        The samples' columns say on which of the test part the network, and that of the best stage, were right.
+        """
         training = self.config.training
-        networks = {"": one.slot.method.networks[0], **one.slot.evaluated()}
-        tested = {
-            f"{self.score}_{name}".rstrip("_"): score(network, splits.test, TASKS[training.task], training.precision)
-            for name, network in networks.items()
-        }
+        task = TASKS[training.task]
+        first = judge(one.slot.method.networks[0], splits.test, task, training.precision)
+        tested = {self.score: first.score}
+        for name, network in one.slot.evaluated().items():
+            tested[f"{self.score}_{name}"] = judge(network, splits.test, task, training.precision).score
+        columns = sample_columns(one.slot.method, splits.train, training.precision)
+        rights = {"test_right": first.right, "best_right": one.best and one.best.right}
+        columns |= {name: right.cpu().numpy() for name, right in rights.items() if right is not None}
+        columns["test_count"] = np.array(len(splits.test))
         if one.best is None:
-            return tested
-        return {**tested, "best_stage": one.best.stage, f"best_{self.score}": one.best.test_score}
+            return tested, columns
+        return {**tested, "best_stage": one.best.stage, f"best_{self.score}": one.best.test_score}, columns
 
     def _collect(self, folder: RunFolder) -> dict[str, Any]:
         results: dict[str, Any] = {}

@@ -66,8 +66,15 @@ def search_result(strategy: Strategy) -> dict[str, Any]:
 
 
 def _log(progress: Progress, folder: RunFolder, listen: Callable[[Progress], Any]) -> Any:
-    sound = {key: value for key, value in progress._asdict().items() if isinstance(value, str) or isfinite(value)}
-    folder.log(
-        {"event": "search", **progress._asdict(), "best_gain": None, "loss_gap": None, **sound}
-    )  # no NaN in JSON
+    line = {key: _plain(value) for key, value in progress._asdict().items()}
+    if not progress.returns:
+        del line["returns"]
+    folder.log({"event": "search", **line})
     return listen(progress)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON can hold it: there is no NaN."""
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, str) or isfinite(value) else None

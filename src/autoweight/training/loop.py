@@ -3,11 +3,11 @@
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from autoweight.config import Augmentation, TrainingConfig
 from autoweight.data import Labelled, check_training_data
@@ -21,7 +21,9 @@ from autoweight.strategy.stages import stage_starts
 from autoweight.training.captured import CapturedSteps
 from autoweight.training.checks import check_buffers, trusted_sizes
 from autoweight.training.device import few_threads, wait_for
-from autoweight.training.evaluate import score
+from autoweight.training.evaluate import Judged, judge
+from autoweight.training.recording import summary
+from autoweight.training.schedules import learning_rate_at
 from autoweight.training.steps import PlainSteps, Slot, Steps
 from autoweight.training.task import TASKS
 
@@ -36,6 +38,10 @@ class StageReport:
     """None where there is no validation set."""
     seconds: float
     """Time spent on training so far, over all sittings; trainings side by side share it evenly."""
+    learning_rate: float = 0.0
+    """That of the stage's last step."""
+    weights: dict[str, Any] = field(default_factory=dict)
+    """How the weights are spread, where the training is recorded (recording.py)."""
 
 
 @dataclass
@@ -52,6 +58,8 @@ class Training:
     """Where it is given, the test score of the stage that is best on the validation set is kept too."""
     on_stage: Callable[[StageReport], Any] = lambda report: None
     name: str = "training"
+    recorded: bool = False
+    """Keep every sample's last weight and loss, and tell of them at each stage; what is trained stays the same."""
 
 
 class Best(NamedTuple):
@@ -60,6 +68,8 @@ class Best(NamedTuple):
     val_score: float
     test_score: float
     stage: int
+    right: Tensor | None = None
+    """On which test samples a classifier was right then."""
 
 
 class Trained(NamedTuple):
@@ -124,7 +134,8 @@ class _Run:
             self._fail(bad_steps.tolist())
             if all(self.failures):
                 break
-            self._look(stage, losses.tolist())
+            last_rate = learning_rate_at(self.config, starts[stage + 1] - 1, total_steps)
+            self._look(stage, losses.tolist(), last_rate)
             self._save(stage + 1)
         of_each = zip(self.slots, self.failures, self.best, strict=True)
         return Outcome(self.seconds, [Trained(*parts) for parts in of_each])
@@ -135,19 +146,24 @@ class _Run:
                 what = f"the loss turned NaN or infinite at step {step}"
                 self.failures[number] = f"{training.name}: {what}: lower the learning rate, or look at the data."
 
-    def _look(self, stage: int, losses: list[float]) -> None:
+    def _look(self, stage: int, losses: list[float], learning_rate: float) -> None:
         """Look at the validation set, and tell."""
         for number, (training, slot) in enumerate(zip(self.trainings, self.slots, strict=True)):
             if self.failures[number]:
                 continue
-            val_score = None if training.val_data is None else self._score(slot, training.val_data)
+            val_score = None if training.val_data is None else self._judge(slot, training.val_data).score
             best, test_data = self.best[number], training.test_data
             if val_score is not None and test_data is not None and (best is None or val_score > best.val_score):
-                self.best[number] = Best(val_score, self._score(slot, test_data), stage)
-            training.on_stage(StageReport(stage, losses[number], val_score, self.seconds))
+                tested = self._judge(slot, test_data)
+                self.best[number] = Best(val_score, tested.score, stage, tested.right)
+            record = slot.method.record
+            weights = {} if record is None else summary(record, training.train_data)
+            training.on_stage(
+                StageReport(stage, losses[number], val_score, self.seconds, learning_rate, weights=weights)
+            )
 
-    def _score(self, slot: Slot, samples: Labelled) -> float:
-        return score(slot.method.networks[0], samples, self.task, self.config.precision)
+    def _judge(self, slot: Slot, samples: Labelled) -> Judged:
+        return judge(slot.method.networks[0], samples, self.task, self.config.precision)
 
     def _save(self, next_stage: int) -> None:
         if self.checkpoint is not None:
@@ -204,7 +220,17 @@ def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Sl
         torch.manual_seed(training.seed)
         model = training.make_model().to(train_data.device)
         own = loader(train_data, len(train_data), config.batch_size, training)
-        slots.append(Slot(model, own, training.method, config, trusted=trusted, make_model=training.make_model))
+        slots.append(
+            Slot(
+                model,
+                own,
+                training.method,
+                config,
+                trusted=trusted,
+                make_model=training.make_model,
+                recorded=training.recorded,
+            )
+        )
     return slots
 
 

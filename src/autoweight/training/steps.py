@@ -13,6 +13,7 @@ from autoweight.config import TrainingConfig
 from autoweight.data.inputs import Inputs
 from autoweight.data.loader import Batch, Loader, mix
 from autoweight.methods.method import Method, Setup, Weighted
+from autoweight.methods.record import Record
 from autoweight.strategy.weigher import load_tensors
 from autoweight.training.ahead import losses_at, ready_forward_mode, slopes_along
 from autoweight.training.average import Average
@@ -34,6 +35,7 @@ class Slot:
         *,
         trusted: Loader | None = None,
         make_model: Callable[[], nn.Module] | None = None,
+        recorded: bool = False,
     ) -> None:
         self.model, self.loader, self.config = model, loader, config
         self.method = Weighted(None) if method is None else method
@@ -42,6 +44,8 @@ class Slot:
         if self.method.takes_slopes:
             ready_forward_mode()
         self.method.begin(self._setup(make_model))
+        if recorded:
+            self.method.record = Record(self.method.setup.num_samples, loader.samples.device)
         self.average = Average(self.method.networks[0], config.average) if config.average else None
 
     def step(self, batch: Batch, progress: float | Tensor, trusted: Batch | None = None) -> Tensor:
@@ -93,7 +97,8 @@ class Slot:
 
     def _named(self) -> dict[str, Tensor]:
         averaged = {} if self.average is None else self.average.tensors()
-        return self.method.tensors() | averaged
+        recorded = {} if self.method.record is None else self.method.record.tensors()
+        return self.method.tensors() | averaged | recorded
 
     def _setup(self, make_model: Callable[[], nn.Module] | None) -> Setup:
         config, samples, task = self.config, self.loader.samples, TASKS[self.config.task]
