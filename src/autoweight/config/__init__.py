@@ -1,7 +1,7 @@
 """Typed settings by what they set. `files.py` reads and writes them as YAML; `presets.py` names some of a search."""
 
 from autoweight.config.data import Augmentation, DataConfig, Imbalance, Noise
-from autoweight.config.run import Command, Knob, RunConfig
+from autoweight.config.run import Command, Knob, RunConfig, TaskConfig
 from autoweight.config.search import (
     ActorCriticConfig,
     AgentName,
@@ -37,6 +37,7 @@ __all__ = [
     "ScheduleFunction",
     "SearchConfig",
     "Target",
+    "TaskConfig",
     "TaskName",
     "TrainingConfig",
     "Update",
