@@ -5,7 +5,7 @@ from autoweight.audit.find import find_label_issues
 from autoweight.config import SearchConfig, TrainingConfig, presets
 from autoweight.data.indexed import Indexed
 from autoweight.errors import RunError, UserError
-from autoweight.finding import search
+from autoweight.finding import SearchTask, search
 from autoweight.methods.class_balanced import ClassBalanced
 from autoweight.methods.constant import Constant
 from autoweight.methods.focal import Focal
@@ -33,6 +33,7 @@ __all__ = [
     "Rule",
     "RunError",
     "SearchConfig",
+    "SearchTask",
     "SelfPaced",
     "Strategy",
     "TrainingConfig",

@@ -19,7 +19,7 @@ from autoweight.finding import Progress, SearchJob
 from autoweight.recipes import RECIPES, get_recipe
 from autoweight.report.progress import ProgressBar
 from autoweight.report.tables import comparison_table
-from autoweight.report.words import describe
+from autoweight.report.words import describe, gain_sentence
 from autoweight.runs import compare as comparing
 from autoweight.runs import find as finding
 from autoweight.runs.folder import RunFolder
@@ -113,10 +113,10 @@ def _search(config: RunConfig, job: SearchJob | None, folder: RunFolder, finish:
 
 def _say_cost(job: SearchJob) -> None:
     """Say beforehand where a search is one of days."""
-    config, problem = job.config, job.problem
-    steps = len(problem.train) // problem.training.batch_size * problem.training.epochs
-    trainings = config.num_episodes * (config.num_workers + config.num_starts)
-    total = round(trainings * steps * config.episode_share)
+    config = job.config
+    steps = sum(len(one.train) // one.training.batch_size * one.training.epochs for one in job.problems)
+    rounds = config.num_episodes * (config.num_workers + config.num_starts)
+    total, trainings = round(rounds * steps * config.episode_share), rounds * len(job.problems)
     if total > _COSTLY_STEPS:
         print(f"This search trains {trainings:,} networks, {total:,} steps in all: that takes days on a fast GPU.")
 
@@ -155,13 +155,7 @@ def _show(folder: RunFolder, place: Place, strategy: Strategy | None = None, use
     if strategy is not None:
         for sentence in describe(strategy):
             console.print(sentence, highlight=False)
-        gain = 100 * strategy.info["validation_gain"]
-        what = f"points {'behind' if gain < 0 else 'ahead of'} no weighting"
-        if strategy.info.get("reward") == "plain":
-            what = "% right"
-        error = strategy.info.get("validation_gain_error")
-        about = "" if error is None else f" (standard error {100 * error:.1f})"
-        print(f"On the validation set it was {abs(gain):.1f}{about} {what}, late stages counting more.")
+        print(gain_sentence(strategy.info))
         if dropped := strategy.info.get("dropped_trainings"):
             print(f"{dropped} trainings of the search blew up and were left out.")
     if result["methods"]:

@@ -15,6 +15,17 @@ Knob = bool | int | float | str
 
 
 @dataclass(frozen=True)
+class TaskConfig(Strict):
+    """A further task of a search; what it does not name is the run's own."""
+
+    data: DataConfig
+    network: str = ""
+    """Name of the network; empty takes the run's."""
+    training: TrainingConfig | None = None
+    """How networks train; none takes the run's."""
+
+
+@dataclass(frozen=True)
 class RunConfig(Strict):
     """A whole run: what a recipe holds, what a run's config.yaml says, and what --config FILE runs again."""
 
@@ -27,6 +38,8 @@ class RunConfig(Strict):
     """Name of the network; or torchvision:NAME, timm:NAME, module:function or file.py:function of yours."""
     training: TrainingConfig = TrainingConfig()
     search: SearchConfig = SearchConfig()
+    tasks: tuple[TaskConfig, ...] = ()
+    """Tasks that a search trains on beside the run's own, for one strategy that serves them all."""
     methods: tuple[str, ...] = ("uniform",)
     """Methods to train, in the table's order."""
     knobs: dict[str, dict[str, Knob]] = field(default_factory=dict)

@@ -95,8 +95,6 @@ class CmaesConfig(Strict):
     """Points between which the table runs linearly."""
     sigma: float = 0.4
     """Initial step, as a share of the box."""
-    start: dict[str, float] = field(default_factory=dict)
-    """Parameters to begin around, by name: a feature or bias; those not named begin at 0. (See the presets.)"""
     coarse_share: float = 0.35
     """Share of the episodes that look for one theta for the whole training, from which stages then part."""
 
@@ -135,6 +133,9 @@ class SearchConfig(Strict):
     features that remember."""
     warmup_stages: int = 2
     """First stages, which are not weighted."""
+    start: dict[str, float] = field(default_factory=dict)
+    """Parameters to begin around, by name: a feature, bias or memory; those not named begin at 0. Random constants
+    begin nowhere. (See the presets.)"""
     proxy_network: str = ""
     """Network to search with; empty takes the run's own."""
     proxy_epochs: int = 0

@@ -18,7 +18,7 @@ from autoweight.finding.fingerprint import fingerprint
 from autoweight.finding.reward import reward, reward_scale
 from autoweight.finding.state import StateTracker
 from autoweight.storage.checkpoint import CheckpointFile
-from autoweight.workers import StageOutcome, Workers
+from autoweight.workers import Crew, StageOutcome
 
 
 class Episode(NamedTuple):
@@ -77,7 +77,7 @@ class SearchLoop:
 
     def __init__(
         self,
-        workers: Workers,
+        workers: Crew,
         agent: Agent,
         config: SearchConfig,
         seed: int = 0,
@@ -177,9 +177,7 @@ class SearchLoop:
         gain = float(returns.mean())
         if gain != gain:
             raise RunError("every training of the search blew up: lower the learning rate, or look at the data.")
-        # Of one return, that of two shares of right answers, about one half each at worst.
-        single = sqrt(0.5 / len(self.workers.val))
-        error = float(returns.std() / sqrt(len(returns))) if len(returns) > 1 else single
+        error = float(returns.std() / sqrt(len(returns))) if len(returns) > 1 else self.workers.score_error
         archive, workers = self.archive, self.workers
         episodes = (archive.num_episodes + self.choice_rounds) * workers.num_workers
         return Found(table, gain, error, workers.network_steps, self.seconds, episodes, archive.num_dropped)
@@ -216,7 +214,7 @@ class SearchLoop:
 
     @cached_property
     def _of(self) -> str:
-        return fingerprint(self.workers.problem, self.config, self.seed)
+        return "".join(fingerprint(problem, self.config, self.seed) for problem in self.workers.problems)
 
     def _restore(self) -> None:
         state = self.checkpoint.load() if self.checkpoint is not None else None

@@ -11,7 +11,6 @@ from autoweight.errors import UserError
 from autoweight.finding.agents.agent import Agent
 from autoweight.finding.smooth import interpolate
 from autoweight.strategy import Rule
-from autoweight.strategy.rule import BOUNDS
 
 
 class Evolution(Agent):
@@ -28,7 +27,7 @@ class Evolution(Agent):
         self.population_size = search.num_workers - 1
         self.knots = config.knots if search.stagewise else 1
         self.coarse_episodes = round(config.coarse_share * search.num_episodes) if search.stagewise else 0
-        self.start = [config.start.get(name, 0.0) / BOUNDS[name] for name in rule.param_names]
+        self.start = (rule.place(search.start).double() / rule.bounds.double()).numpy()
         self._begin()
 
     def _begin(self) -> None:
