@@ -111,7 +111,8 @@ def test_a_table_with_missing_values(tmp_path):
     assert "column 'id' only counts the rows, so it is left out" in done.stderr
     assert accuracy(tmp_path / "run") > 0.75
     assert accuracy(tmp_path / "run", "uniform") > 0.75
-    assert "early_stop" not in done.stdout  # there is nothing to stop by
+    assert "early_stop" not in done.stdout
+    assert "early_stop stops where trusted samples say, and there are none" in done.stderr
 
 
 def test_texts_with_the_users_own_network(tmp_path):
@@ -317,6 +318,9 @@ def test_images_in_parts_trusted_lists_and_bad_ones(tmp_path):
     photos(tmp_path / "parts" / "val", count=2)
     data = load_own(own(tmp_path / "parts"))
     assert (len(data.train), len(data.test)) == (9, 6)
+    photos(tmp_path / "alone" / "train", count=5)
+    data = load_own(own(tmp_path / "alone"))
+    assert (len(data.train), len(data.test), data.train.num_classes) == (12, 3, 3)
     (whole / "bee" / "3.png").write_bytes(b"no image")
     with pytest.warns(UserWarning, match=r"1 images cannot be read and were skipped: .*bee/3.png"):
         data = load_own(own(whole, bad_samples="skip"))
@@ -326,7 +330,7 @@ def test_images_in_parts_trusted_lists_and_bad_ones(tmp_path):
 def test_streamed_images_train_to_the_same_network(tmp_path):
     photos(tmp_path / "photos", count=8)
     config = own_config(str(tmp_path / "photos"), "", "classification")
-    config = replace(config, training=replace(config.training, epochs=2, num_stages=2, batch_size=6))
+    config = replace(config, methods=("auto",), training=replace(config.training, epochs=2, num_stages=2, batch_size=6))
     outcomes = []
     for stream in (False, True):
         job = compare.prepare(replace(config, data=replace(config.data, stream=stream)))

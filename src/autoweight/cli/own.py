@@ -51,6 +51,12 @@ def with_own(data: DataConfig, typed: Any) -> DataConfig:
     return replace(data, trusted=_absolute(data.trusted, maybe_column=True), test=_absolute(data.test))
 
 
+def absolute_network(name: str) -> str:
+    """A network of a file of the user's own, by its whole path, so that it resumes from anywhere."""
+    file, colon, function = name.rpartition(":")
+    return f"{Path(file).expanduser().absolute()}{colon}{function}" if file.endswith(".py") else name
+
+
 def _absolute(word: str, maybe_column: bool = False) -> str:
     """So that it resumes from anywhere; a bare word may be a column."""
     is_file = bool(word) and (not maybe_column or "/" in word or word.endswith(ENDINGS))

@@ -12,7 +12,7 @@ import tyro
 from autoweight.cli.arguments import Common, SearchArguments, Trained
 from autoweight.cli.commands import demo_config
 from autoweight.cli.messages import one_sentence
-from autoweight.cli.own import is_path, own_config, with_own
+from autoweight.cli.own import absolute_network, is_path, own_config, with_own
 from autoweight.config import Command, Knob, RunConfig
 from autoweight.config.files import load_config
 from autoweight.errors import UserError, require
@@ -93,7 +93,7 @@ def parse_plain(kind: type[Plain], words: list[str], prog: str, default: Plain |
 def configured(base: RunConfig, typed: Trained | SearchArguments, **changes: Any) -> RunConfig:
     """The configuration to start from, with what was typed and with these changes."""
     shared = {name: getattr(typed, name) for name in ("seed", "device", "network", "data", "training")}
-    shared["data"] = with_own(typed.data, typed)
+    shared |= {"data": with_own(typed.data, typed), "network": absolute_network(typed.network)}
     folder = typed.data_dir or typed.data.folder
     if folder:
         absolute = Path(folder).expanduser().absolute()  # so that it resumes from anywhere

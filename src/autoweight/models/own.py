@@ -15,7 +15,7 @@ from autoweight.errors import UserError, first_line, require, unknown
 
 def own_network(module: str, function: str, input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     """Call the user's function; of `input_shape` and `num_classes` it gets those that it has a parameter for."""
-    found = _module(module)
+    found, module = _module(module), Path(module).name
     make = getattr(found, function, None)
     if make is None:
         raise unknown(f"function of {module}", function, [name for name in vars(found) if not name.startswith("_")])
@@ -53,12 +53,17 @@ def _module(name: str) -> ModuleType:
             f"there is no module '{name}' here: --network takes a name, torchvision:NAME, timm:NAME, or "
             "module:function of yours."
         ) from error
+    except UserError:
+        raise
     except Exception as error:  # whatever it raises
-        raise UserError(f"{name} cannot be imported: {first_line(error)}.") from error
+        raise UserError(f"{Path(name).name} cannot be imported: {first_line(error)}.") from error
 
 
 def _file(path: Path) -> ModuleType:
-    require(path.is_file(), f"there is no file {path}: --network takes file.py:function of yours.")
+    require(
+        path.is_file(),
+        f"there is no file {path.name} in {path.absolute().parent}: --network takes file.py:function of yours.",
+    )
     name = path.stem
     if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path.absolute()):
         return sys.modules[name]

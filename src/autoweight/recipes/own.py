@@ -1,4 +1,4 @@
-"""Your own data: a network, a size and a length that suit their kind; nothing is corrupted.
+"""Your own data, from a folder of class folders, a .csv, .tsv, .parquet, .npz or .txt; nothing is corrupted.
 
     autoweight train photos/
     autoweight train rows.csv --label COLUMN

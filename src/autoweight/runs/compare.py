@@ -64,7 +64,7 @@ class Comparison:
     def check(self) -> None:
         """Raise `UserError` for anything that could not run, before a folder is made."""
         config, epoch_steps = self.config, {}
-        if not self.validates and EARLY_STOP in config.methods:
+        if not self.validates and {EARLY_STOP, "uniform"} & set(config.methods):
             said = f"{EARLY_STOP} stops where trusted samples say, and there are none: name some with --trusted"
             require(config.methods != (EARLY_STOP,), f"{said}, or choose another method.")
             warnings.warn(f"{said}; it is left out.", stacklevel=2)

@@ -64,6 +64,7 @@ def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
     found = KINDS[kind].read(Path(config.path), config)
     train, trusted = _trusted(found, kind, config)
     test = found.test if not config.test else _another(config.test, kind, config).train
+    learn_targets(train, task)  # says what is wrong with the labels, before too few of a kind are said to be
     if test is None and config.test_share == 0:
         test = train
         warnings.warn("nothing is split off to test on, so scores are those on the training samples.", stacklevel=3)

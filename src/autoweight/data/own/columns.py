@@ -109,5 +109,10 @@ def _category_maker(name: str, column: NDArray[np.str_]) -> Column | None:
         hint = f"; if it is the text to learn from, say --text {name}" if long else ""
         warnings.warn(f"column '{name}' differs in most rows, so it is left out{hint}.", stacklevel=6)
         return None
-    kept = [category for category, _ in counts.most_common(_MOST_CATEGORIES)]
-    return lambda part: list(np.stack([words(part) == category for category in kept]).astype(np.float64))
+    places = {category: place for place, (category, _) in enumerate(counts.most_common(_MOST_CATEGORIES))}
+
+    def make(part: NDArray[Any]) -> list[Numbers]:
+        found = np.array([places.get(word, -1) for word in words(part).tolist()])
+        return list((found == np.arange(len(places))[:, None]).astype(np.float64))
+
+    return make

@@ -28,7 +28,8 @@ def read_images(path: Path, config: DataConfig) -> Parts:
     found = {
         part: next((path / name for name in names if _has_folders(path / name)), None) for part, names in _PARTS.items()
     }
-    if found["train"] is None or found["test"] is None:
+    folders = {own.name for own in path.iterdir() if own.is_dir()}
+    if found["train"] is None or not folders <= {name for names in _PARTS.values() for name in names}:
         return Parts(_marked(_rows(path), path, config))
     rows = {part: None if folder is None else _rows(folder) for part, folder in found.items()}
     assert rows["train"] is not None
