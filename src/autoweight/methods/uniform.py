@@ -2,6 +2,7 @@
 
 Idea    Plain training; what every other method is compared with.
 Knobs   None.
+Told    Nothing.
 Cost    None: all-ones weights train to the same bits as no weights at all.
 """
 
