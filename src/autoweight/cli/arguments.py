@@ -101,6 +101,16 @@ class AuditRunArguments:
     """A label looks wrong where its score, from 0 to 1, is below; higher finds more. By default a little below 0.5."""
     out: Path | None = None
     """Folder to write to; by default the run's."""
+    report: bool = True
+    """Make report.html anew."""
+
+
+@dataclass(frozen=True)
+class ReportArguments:
+    """One page, report.html, from what runs wrote; also while they run, or after they were killed."""
+
+    out: Path | None = None
+    """File to write; by default report.html in the run's folder, or here for several."""
 
 
 @dataclass(frozen=True)

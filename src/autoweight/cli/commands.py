@@ -17,6 +17,7 @@ from autoweight.data.own import OWN
 from autoweight.errors import RunError
 from autoweight.finding import Progress, SearchJob
 from autoweight.recipes import RECIPES, get_recipe
+from autoweight.report.page import write_report
 from autoweight.report.progress import ProgressBar
 from autoweight.report.tables import comparison_table
 from autoweight.report.words import describe, gain_sentence
@@ -163,6 +164,8 @@ def _show(folder: RunFolder, place: Place, strategy: Strategy | None = None, use
     print(f"run folder: {folder.path}")
     if use:
         print(use)
+    if place.report:
+        print(f"report: {write_report([folder.path])}")
     if failed := result.get("failed"):
         more = f" So did {len(failed) - 1} more: see result.json." if len(failed) > 1 else ""
         raise RunError(f"{failed[0]}{more}")

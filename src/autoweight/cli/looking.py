@@ -8,6 +8,7 @@ from rich.table import Table
 
 from autoweight.audit.table import LabelIssues
 from autoweight.errors import UserError, require
+from autoweight.report.page import write_report
 from autoweight.report.words import describe, idea
 from autoweight.runs.audit import audit_run, trainings_of, write_audit
 from autoweight.strategy import Strategy, Weigher
@@ -22,7 +23,9 @@ def is_run(path: Path) -> bool:
     return (path / "config.yaml").exists()
 
 
-def audit(run: Path, method: str | None, seed: int | None, threshold: float | None, out: Path | None) -> None:
+def audit(
+    run: Path, method: str | None, seed: int | None, threshold: float | None, out: Path | None, page: bool
+) -> None:
     """List the labels of a run that look wrong, the worst first, and write them all down."""
     require(threshold is None or 0 <= threshold <= 1, f"--threshold goes from 0 to 1, but is {threshold}.")
     found = audit_run(run, method=method, seed=seed, threshold=threshold)
@@ -42,6 +45,13 @@ def audit(run: Path, method: str | None, seed: int | None, threshold: float | No
         print(f"{mistake.count} times {mistake.given_label} is given where it seems to be {mistake.predicted_label}.")
     for path in write_audit(found, out or run):
         print(f"all labels: {path}")
+    if page:
+        print(f"report: {write_report([run])}")
+
+
+def report(runs: list[Path], out: Path | None) -> None:
+    """Make the page of runs, and say where it is."""
+    print(f"report: {write_report(runs, out)}")
 
 
 def _table(issues: LabelIssues) -> Table:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import takewhile
 from os.path import expanduser
 from pathlib import Path
 from typing import get_args
@@ -13,6 +14,7 @@ from autoweight.cli.arguments import (
     Common,
     CompareArguments,
     DemoArguments,
+    ReportArguments,
     SearchArguments,
     TrainArguments,
 )
@@ -93,7 +95,7 @@ def _audit(words: list[str]) -> None:
     """Training labels that look wrong, of a run or after one training: audit RUN, or audit RECIPE"""
     if words and looking.is_run(Path(words[0])):
         chosen = parse_plain(AuditRunArguments, words[1:], "autoweight audit RUN")
-        looking.audit(Path(words[0]), chosen.method, chosen.seed, chosen.threshold, chosen.out)
+        looking.audit(Path(words[0]), chosen.method, chosen.seed, chosen.threshold, chosen.out, chosen.report)
         return
     base, words = base_config("audit", words)
     base = replace(base, data=replace(base.data, train_on_all=True))  # so that all samples are looked at
@@ -101,7 +103,16 @@ def _audit(words: list[str]) -> None:
     settings = method_settings(base, typed, (typed.method,))
     config = configured(base, typed, methods=(typed.method,), num_seeds=1, **settings)
     folder = commands.compare(config, _place(typed)._replace(report=False))
-    looking.audit(folder, None, None, typed.threshold, None)
+    looking.audit(folder, None, None, typed.threshold, None, typed.report)
+
+
+def _report(words: list[str]) -> None:
+    """Figures and a page from what runs wrote: report RUN [RUN ...]"""
+    names = list(takewhile(lambda word: not word.startswith("-"), words))
+    chosen = parse_plain(ReportArguments, words[len(names) :], "autoweight report RUN [RUN ...]")
+    if not names:
+        raise UserError("name a run's folder first: autoweight report RUN, such as one under runs/.")
+    looking.report([Path(name) for name in names], chosen.out)
 
 
 def _describe(words: list[str]) -> None:
@@ -137,6 +148,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "search": _search,
     "train": _train,
     "compare": _compare,
+    "report": _report,
     "audit": _audit,
     "describe": _describe,
     "init": _init,

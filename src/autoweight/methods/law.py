@@ -5,6 +5,7 @@ Idea    Weight `1 + tanh(theta_T . f + b)` from a sample's loss, entropy, densit
 Source  Li et al., Learning to Auto Weight, AAAI 2020.
 Told    Trusted samples, in the search.
 Knobs   strategy: the file to use.
+Told    Trusted samples, which its search looked at; in the training itself nothing.
 Cost    Element-wise work on one batch of logits.
 """
 
