@@ -43,6 +43,8 @@ FROM_MARGINS = {
     "cmaes": CmaesConfig(sigma=0.2),
     "actor_critic": ActorCriticConfig(noise_start=0.2, noise_end=0.1),
 }
+# Around what auto does, but for raising rare classes.
+FROM_BELIEF = FROM_MARGINS | {"features": ("belief",), "start": {"belief": 0.5}, "within_class": True}
 LAST_GUESS = {"num_episodes": 15, "choice_rounds": 0}
 SAMPLED = replace(ACTOR_CRITIC, actor_critic=replace(ACTOR_CRITIC.actor_critic, update="sampled"))
 
@@ -65,7 +67,9 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "constant, few trainings": ("digits-noise", SearchConfig(agent="constant", **FEW)),
     "cmaes, few trainings, from small losses": ("digits-noise", noise(SearchConfig(**FEW))),
     **{
-        f"memory, {agent}": ("digits-noise", SearchConfig(agent=agent, **FROM_MARGINS)) for agent in get_args(AgentName)
+        f"{place}, {agent}": ("digits-noise", SearchConfig(agent=agent, **settings))
+        for place, settings in (("memory", FROM_MARGINS), ("belief", FROM_BELIEF))
+        for agent in get_args(AgentName)
     },
 }
 BY_CLASS = {"label_feature": "class_frequency"}
