@@ -4,6 +4,7 @@ from autoweight.config import SearchConfig, TrainingConfig, presets
 from autoweight.data.indexed import Indexed
 from autoweight.errors import RunError, UserError
 from autoweight.finding import search
+from autoweight.integrations.out_of_fold import sample_weights
 from autoweight.methods.class_balanced import ClassBalanced
 from autoweight.methods.constant import Constant
 from autoweight.methods.focal import Focal
@@ -14,7 +15,7 @@ from autoweight.report.words import describe
 from autoweight.strategy import Rule, Strategy, Weigher, weighted_mean
 from autoweight.strategy.shipped import load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ClassBalanced",
@@ -34,6 +35,7 @@ __all__ = [
     "describe",
     "load",
     "presets",
+    "sample_weights",
     "search",
     "weighted_mean",
 ]
