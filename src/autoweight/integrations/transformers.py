@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax, mse_loss, pad
 from torch.utils.data import Dataset, IterableDataset
 from transformers import Trainer
+from transformers.loss.loss_utils import ForCausalLMLoss
 
 from autoweight.distributed import num_processes, weigh_global
 from autoweight.errors import UserError, require
@@ -34,6 +35,10 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
     It takes all that a Trainer takes, and the weigher. `max_tokens` is how many tokens the longest row has, for
     weighers that remember tokens; where it is not given, the rows are looked through once.
     """
+
+    train_dataset: Any
+    data_collator: Any
+    compute_loss_func: Any
 
     def __init__(self, *args: Any, weigher: Weigher, max_tokens: int | None = None, **named: Any) -> None:
         require(
@@ -79,28 +84,36 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
 
     def _weighted_loss(self, outputs: Any, labels: Tensor | None, num_items_in_batch: Any = None) -> Tensor:
         """The weighted sum of losses over all that count in the accumulated batch, or in this one."""
-        require(labels is not None, "there is nothing to weigh: rows need a column 'labels'.")
-        assert labels is not None
+        if labels is None:
+            raise UserError("there is nothing to weigh: rows need a column 'labels'.")
         logits = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
+        if isinstance(num_items_in_batch, Tensor):
+            num_items_in_batch = num_items_in_batch.to(logits.device)
         if labels.is_floating_point():
-            losses, places, share = self._target_losses(logits, labels), self._indices, labels.numel() / len(labels)
-        else:
-            logits, labels, places = self._flat(logits, labels)
-            losses, share = self._class_losses(logits, labels), 1.0
-        if not len(losses) and num_processes() == 1:
+            return self._loss_of_targets(logits.reshape(labels.shape).float(), labels.float(), num_items_in_batch)
+        logits, labels, places = self._flat(logits, labels)
+        if not len(labels) and num_processes() == 1:
             return logits.sum() * 0  # not a single token counts
-        progress = min(self.state.global_step / max(self.state.max_steps, 1), 1.0)
-        weights = weigh_global(self.weigher, losses.detach(), logits.detach(), labels, progress, places)
-        count = len(losses) if num_items_in_batch is None else torch.as_tensor(num_items_in_batch) / share
-        return (weights * losses).sum() / (count.to(losses.device) if isinstance(count, Tensor) else count)
+        losses = self._class_losses(logits, labels)
+        weights = self._weights(losses, logits, labels, places)
+        return (weights * losses).sum() / (len(losses) if num_items_in_batch is None else num_items_in_batch)
 
-    def _target_losses(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Of every row: several labels, or numbers to predict, as the model's configuration has it."""
+    def _loss_of_targets(self, logits: Tensor, labels: Tensor, num_items: Any) -> Tensor:
+        """Several labels, or numbers to predict, as the model's configuration has it."""
         config = self.accelerator.unwrap_model(self.model).config
         regression = config.problem_type == "regression" or config.num_labels == 1
         loss: Callable[..., Tensor] = mse_loss if regression else binary_cross_entropy_with_logits
-        single = loss(logits.reshape(labels.shape).float(), labels.float(), reduction="none")
-        return single if single.dim() == 1 else single.flatten(1).mean(dim=1)
+        single = loss(logits, labels, reduction="none")
+        losses = single if single.dim() == 1 else single.flatten(1).mean(dim=1)
+        weights = self._weights(losses, logits, labels, self._indices)
+        weights = weights.reshape(-1, *[1] * (labels.dim() - 1)).expand_as(labels)
+        # Gradients of cross-entropies are the Trainer's to the bit only where torch itself takes the mean.
+        mean = (weights * single).mean() if regression else loss(logits, labels, weight=weights)
+        return mean if num_items is None else mean * (labels.numel() / num_items)
+
+    def _weights(self, losses: Tensor, logits: Tensor, labels: Tensor, places: Tensor | None) -> Tensor:
+        progress = min(self.state.global_step / max(self.state.max_steps, 1), 1.0)
+        return weigh_global(self.weigher, losses.detach(), logits.detach(), labels, progress, places)
 
     def _class_losses(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Cross-entropy, smoothed as the Trainer's arguments say."""
@@ -122,7 +135,8 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
 
     def _predicts_the_next(self) -> bool:
         model = self.accelerator.unwrap_model(self.model)
-        return getattr(model, "loss_type", None) == "ForCausalLM" and not model.config.is_encoder_decoder
+        shifts = getattr(model, "loss_function", None) is ForCausalLMLoss
+        return shifts and not model.config.is_encoder_decoder
 
     def _places(self, labels: Tensor) -> Tensor | None:
         """Where each label is remembered: at its row's index, or in a block of as many places as a row has tokens."""
