@@ -30,7 +30,9 @@ ALLOWED = {
     "recipes": {"config", "errors"},
     "report": BASE | {"strategy", "audit", "runs"},
     "audit": BASE | {"strategy", "methods"},
-    "integrations": BASE | {"strategy", "methods"},
+    "distributed": BASE | {"strategy"},
+    "integrations": BASE | {"strategy", "methods", "audit", "distributed"},
+    **{extra: {"integrations"} for extra in ("lightning", "transformers", "skorch", "sklearn")},
 }
 ANYTHING = {"__init__", "__main__", "cli"}
 """The public names and the command line are above all rooms."""

@@ -6,6 +6,7 @@ from autoweight.config import SearchConfig, TrainingConfig, presets
 from autoweight.data.indexed import Indexed
 from autoweight.errors import RunError, UserError
 from autoweight.finding import SearchTask, search
+from autoweight.integrations.out_of_fold import sample_weights
 from autoweight.methods.class_balanced import ClassBalanced
 from autoweight.methods.constant import Constant
 from autoweight.methods.focal import Focal
@@ -19,7 +20,7 @@ from autoweight.runs.fit import Fitted, fit
 from autoweight.strategy import Rule, Strategy, Weigher, weighted_mean
 from autoweight.strategy.shipped import load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "GCE",
@@ -46,6 +47,7 @@ __all__ = [
     "fit",
     "load",
     "presets",
+    "sample_weights",
     "search",
     "weighted_mean",
 ]
