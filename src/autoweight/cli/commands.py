@@ -16,6 +16,7 @@ from autoweight.data import load_pool
 from autoweight.data.own import OWN
 from autoweight.errors import RunError
 from autoweight.finding import Progress, SearchJob
+from autoweight.ranks import of_torchrun
 from autoweight.recipes import RECIPES, get_recipe
 from autoweight.report.page import write_report
 from autoweight.report.progress import ProgressBar
@@ -26,6 +27,7 @@ from autoweight.runs import find as finding
 from autoweight.runs.folder import RunFolder
 from autoweight.runs.log import LOGS, check_log
 from autoweight.runs.result import make_result
+from autoweight.runs.shared import is_finished, opened, resumes
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
 
@@ -44,26 +46,26 @@ class Place(NamedTuple):
 
 def compare(config: RunConfig, place: Place) -> Path:
     """Train methods over seeds and show the table; returns the folder."""
-    job = None if _finished(place) else comparing.prepare(config)
+    ranks, place = of_torchrun(), _resumed(place)
+    job = None if is_finished(place.out, place.resume, None, ranks) else comparing.prepare(config, ranks=ranks)
     with _run_folder(config, place) as folder:
-        if folder.result() is None:
+        if ranks.share(folder.result() is None):
             assert job is not None
-            folder.finish(make_result(config, **_compare(job, folder)))
+            _finish(folder, make_result(config, **_compare(job, folder)))
         _show(folder, place)
     return folder.path
 
 
 def search(config: RunConfig, place: Place, finish: bool = False) -> None:
     """Find a strategy, write it, and say what it does; to `finish` is to choose among the episodes that are done."""
-    job = None if _finished(place, config) else finding.prepare(config)
-    if job is not None:
+    ranks, place = of_torchrun(), _resumed(place)
+    job = None if is_finished(place.out, place.resume, config, ranks) else finding.prepare(config, ranks=ranks)
+    if job is not None and ranks.first:
         _say_cost(job)
     with _run_folder(config, place) as folder:
         strategy = _search(config, job, folder, finish)
         if folder.result() is None:
-            folder.finish(
-                make_result(config, methods={}, search=finding.search_result(strategy)), keep_checkpoints=True
-            )
+            _finish(folder, make_result(config, methods={}, search=finding.search_result(strategy)), keep=True)
         to_use = _command_to_use(config, folder.path / RUN_FILE)
         _show(folder, place, strategy, f"use it: {to_use}" if to_use else "")
 
@@ -77,29 +79,38 @@ def demo_config() -> RunConfig:
 def demo(config: RunConfig, place: Place) -> None:
     """Search on digits with wrong labels, train with what was found and with its rivals, and compare."""
     job = pool = None
-    if not _finished(place):
+    ranks, place = of_torchrun(), _resumed(place)
+    if not is_finished(place.out, place.resume, None, ranks):
         pool = load_pool(config.data)
-        job = finding.prepare(config, pool)
+        job = finding.prepare(config, pool, ranks)
         rivals = tuple(method for method in config.methods if method != "law")  # whose strategy is yet to be found
-        comparing.prepare(replace(config, methods=rivals or ("uniform",)), pool)
+        comparing.prepare(replace(config, methods=rivals or ("uniform",)), pool, ranks)
     with _run_folder(config, place) as folder:
         strategy = _search(config, job, folder)
-        if folder.result() is None:
+        if ranks.share(folder.result() is None):
             assert pool is not None
             with_strategy = replace(config, strategy=str(folder.path / RUN_FILE))
             compared = _compare(comparing.Comparison(with_strategy, pool), folder)
-            folder.finish(make_result(config, **compared, search=finding.search_result(strategy)))
+            _finish(folder, make_result(config, **compared, search=finding.search_result(strategy)))
         _show(folder, place, strategy)
 
 
 def _compare(job: comparing.Comparison, folder: RunFolder) -> dict[str, Any]:
-    with ProgressBar() as bar:
-        return job.run(folder, bar.update)
+    ranks = of_torchrun()
+    with ProgressBar(shown=ranks.first) as bar:
+        return job.run(folder, bar.update, ranks)
+
+
+def _finish(folder: RunFolder, result: dict[str, Any], keep: bool = False) -> None:
+    """Write the result, on the first rank."""
+    if of_torchrun().first:
+        folder.finish(result, keep_checkpoints=keep)
 
 
 def _search(config: RunConfig, job: SearchJob | None, folder: RunFolder, finish: bool = False) -> Strategy:
     sign = "+" if config.search.reward == "difference" else ""
-    with ProgressBar() as bar:
+    ranks = of_torchrun()
+    with ProgressBar(shown=ranks.first) as bar:
 
         def show(progress: Progress) -> bool:
             doing = f"{progress.doing} {progress.episode + 1}.{progress.stage + 1}: reference "
@@ -109,7 +120,7 @@ def _search(config: RunConfig, job: SearchJob | None, folder: RunFolder, finish:
             bar.update(progress.done, progress.total, doing)
             return finish and progress.doing == "searching"
 
-        return finding.find_strategy(config, job, folder, show)
+        return finding.find_strategy(config, job, folder, show, ranks)
 
 
 def _say_cost(job: SearchJob) -> None:
@@ -151,6 +162,8 @@ def _flag(name: str, value: Any, default: Any) -> list[str]:
 
 
 def _show(folder: RunFolder, place: Place, strategy: Strategy | None = None, use: str = "") -> None:
+    if not of_torchrun().first:
+        return
     console, result = Console(), folder.result()
     assert result is not None
     if strategy is not None:
@@ -171,27 +184,23 @@ def _show(folder: RunFolder, place: Place, strategy: Strategy | None = None, use
         raise RunError(f"{failed[0]}{more}")
 
 
-def _finished(place: Place, config: RunConfig | None = None) -> bool:
-    """Whether there is nothing to do but to show a result, for which neither data nor device have to be there.
-
-    A search that is to run more episodes than it has is not finished.
-    """
-    if not place.resume or place.out is None or not (place.out / "result.json").exists():
-        return False
-    return config is None or not RunFolder(place.out).is_to_go_on(config)
+def _resumed(place: Place) -> Place:
+    """The same place; ranks that torchrun has started anew go on there."""
+    return place._replace(resume=resumes(place.out, place.resume, of_torchrun()))
 
 
 @contextmanager
 def _run_folder(config: RunConfig, place: Place) -> Iterator[RunFolder]:
     """The folder to work in; an interruption says how to go on."""
     check_log(place.log)
-    folder = RunFolder.open(place.out, config, place.resume)
+    path = place.out
     try:
-        with folder.locked():
-            if place.log:
+        with opened(place.out, config, place.resume, of_torchrun()) as folder:
+            path = folder.path
+            if place.log and of_torchrun().first:
                 folder.listeners.append(LOGS[place.log](folder.path))
             yield folder
     except KeyboardInterrupt:
-        again = f"autoweight {config.command} --out {quote(str(folder.path))} --resume"
+        again = f"autoweight {config.command} --out {quote(str(path))} --resume"
         best = "; to keep the best so far, add --finish" if config.command == "search" else ""
         raise KeyboardInterrupt(f"What is done is saved; go on with: {again}{best}") from None

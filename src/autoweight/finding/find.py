@@ -15,10 +15,12 @@ from autoweight.data.convert import DataLike
 from autoweight.errors import require
 from autoweight.finding.agents import make_agent
 from autoweight.finding.checks import check_search, warn_of_validation
+from autoweight.finding.fingerprint import digests, fingerprint
 from autoweight.finding.loop import Found, Progress, SearchLoop
 from autoweight.finding.tasks import SearchTask, check_together, samples_of, tasks_of
 from autoweight.models import make_network
-from autoweight.storage.checkpoint import CheckpointFile
+from autoweight.ranks import ALONE, Ranks, of_process_group
+from autoweight.storage.shared import SharedCheckpointFile
 from autoweight.strategy import Rule, Strategy
 from autoweight.strategy.regime import Regime
 from autoweight.training.checks import check_training
@@ -38,6 +40,7 @@ def search(
     device: str = "cpu",
     checkpoint: str | Path | None = None,
     listen: Callable[[Progress], Any] = lambda progress: None,
+    distributed: bool = False,
 ) -> Strategy:
     """Find a weighting strategy for the networks that `make_model` returns; the choice looks at `val_data` alone.
 
@@ -48,6 +51,9 @@ def search(
 
     For a strategy that serves many tasks, pass a list of them in place of network and data,
     `search([SearchTask(make_model, train_data, val_data), ...], config=config)`: every episode trains on all.
+
+    With `distributed`, the ranks of the process group that you have initialised share the work; all of them call this
+    and get the same strategy. The first one's `listen` and `checkpoint` count.
     """
     job = prepare_search(
         make_model,
@@ -62,7 +68,9 @@ def search(
     require(
         checkpoint is None or not Path(checkpoint).is_dir(), f"checkpoint takes a file, but {checkpoint!r} is a folder."
     )
-    return job.run(None if checkpoint is None else Path(checkpoint), listen)
+    ranks = of_process_group() if distributed else ALONE
+    job.check(ranks)
+    return job.run(None if checkpoint is None else Path(checkpoint), listen, ranks)
 
 
 class SearchJob(NamedTuple):
@@ -76,18 +84,34 @@ class SearchJob(NamedTuple):
     seed: int
 
     def run(
-        self, checkpoint: Path | None = None, listen: Callable[[Progress], Any] = lambda progress: None
+        self,
+        checkpoint: Path | None = None,
+        listen: Callable[[Progress], Any] = lambda progress: None,
+        ranks: Ranks = ALONE,
     ) -> Strategy:
-        """The strategy."""
+        """The strategy; all ranks have to call it."""
         problem, config = self.problems[0], self.config
         threads = few_threads(problem.make_model, problem.train, problem.training.batch_size, config.num_workers)
         with threads, isolated(problem.device):
-            workers = make_crew(self.problems, config.num_workers, config.num_starts)
+            workers = make_crew(self.problems, config.num_workers, config.num_starts, ranks)
             agent = make_agent(config, problem.training.num_stages, self.seed)
-            file = None if checkpoint is None else CheckpointFile(checkpoint.expanduser())
+            file = None if checkpoint is None else SharedCheckpointFile(checkpoint.expanduser(), ranks)
             found = SearchLoop(workers, agent, config, self.seed, file, listen).run()
         counts = problem.train.class_counts if len(self.problems) == 1 else None  # those of one task are not another's
         return Strategy(found.table, problem.rule, config.warmup_stages, counts, self._info(found))
+
+    def check(self, ranks: Ranks) -> None:
+        """Raise `UserError` where the ranks cannot do this search together."""
+        if ranks.size == 1:
+            return
+        require(
+            ranks.size <= self.config.num_workers,
+            f"{ranks.size} ranks are more than the {self.config.num_workers} workers of this search: start fewer, or "
+            "set search.num_workers to more.",
+        )
+        data = [digests(part) for problem in self.problems for part in (problem.train, problem.val)]
+        configuration = [fingerprint(problem, self.config, self.seed) for problem in self.problems]
+        ranks.check_alike(data=str(data), configuration=str(configuration))
 
     def _info(self, found: Found) -> dict[str, Any]:
         regimes = [_regime(*one) for one in zip(self.problems, self.trainings, strict=True)]

@@ -196,7 +196,7 @@ class SearchLoop:
             best_gain=self.archive.best_guess,
             returns=() if returns is None else tuple(returns.tolist()),
         )
-        if self.listen(progress) is True:
+        if self.workers.agreed(self.listen(progress) is True):
             raise _StopSearchError
 
     def _save(self) -> None:

@@ -11,6 +11,7 @@ from autoweight.data import Pool, Splits, load_pool
 from autoweight.errors import UserError, require
 from autoweight.finding import Progress, SearchJob, SearchTask, prepare_search
 from autoweight.models import make_network
+from autoweight.ranks import ALONE, Ranks
 from autoweight.runs.folder import RunFolder
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
@@ -24,7 +25,7 @@ def search_splits(config: RunConfig, pool: Pool, task: int = 0) -> Splits:
     return pool.splits(config.data, _DATA_SEED * (task + 1) + config.seed)
 
 
-def prepare(config: RunConfig, pool: Pool | None = None) -> SearchJob:
+def prepare(config: RunConfig, pool: Pool | None = None, ranks: Ranks = ALONE) -> SearchJob:
     """A recipe's search that can begin, or `UserError` for what keeps it from that."""
     check_device(config.device)
     pools = {} if pool is None else {_files_of(config): pool}
@@ -33,7 +34,9 @@ def prepare(config: RunConfig, pool: Pool | None = None) -> SearchJob:
         if _files_of(own) not in pools:
             pools[_files_of(own)] = load_pool(own.data, own.training.task)
         tasks.append(_task(own, search_splits(own, pools[_files_of(own)], place)))
-    return prepare_search(tasks, config=config.search, seed=config.seed, device=config.device)
+    job = prepare_search(tasks, config=config.search, seed=config.seed, device=config.device)
+    job.check(ranks)
+    return job
 
 
 def _with_task(config: RunConfig, task: TaskConfig) -> RunConfig:
@@ -57,17 +60,26 @@ def _files_of(config: RunConfig) -> tuple[str, str]:
 
 
 def find_strategy(
-    config: RunConfig, job: SearchJob | None, folder: RunFolder, listen: Callable[[Progress], Any]
+    config: RunConfig,
+    job: SearchJob | None,
+    folder: RunFolder,
+    listen: Callable[[Progress], Any],
+    ranks: Ranks = ALONE,
 ) -> Strategy:
-    """The recipe's strategy, from the folder where the search is done, else searched and written there."""
+    """The recipe's strategy, from the folder where the search is done, else searched and written there.
+
+    All ranks search; the first one writes.
+    """
     path = folder.path / RUN_FILE
-    if path.exists():
+    if ranks.share(path.exists()):
         return Strategy.load(path)
     require(folder.result() is None, f"{path} is gone: put it back, or choose another --out to search again.")
     assert job is not None
-    strategy = job.run(folder.checkpoint("search").path, lambda progress: _log(progress, folder, listen))
+    log = partial(_log, folder=folder, listen=listen) if ranks.first else lambda progress: None
+    strategy = job.run(folder.checkpoint("search").path, log, ranks)
     strategy.info["recipe"] = config.recipe
-    strategy.save(path)
+    if ranks.first:
+        strategy.save(path)
     return strategy
 
 

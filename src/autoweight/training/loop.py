@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +17,7 @@ from autoweight.data.splits import stratified_split
 from autoweight.data.streamed import Streamed, StreamedLoader
 from autoweight.errors import first_line, require
 from autoweight.methods.method import Method
+from autoweight.ranks import ALONE, Ranks
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.captured import CapturedSteps
@@ -24,6 +26,7 @@ from autoweight.training.device import few_threads, wait_for
 from autoweight.training.evaluate import Judged, judge
 from autoweight.training.recording import summary
 from autoweight.training.schedules import learning_rate_at
+from autoweight.training.split import PartLoader, check_split, global_method, synchronised
 from autoweight.training.steps import PlainSteps, Slot, Steps
 from autoweight.training.task import TASKS
 
@@ -89,18 +92,25 @@ class Outcome(NamedTuple):
     trained: list[Trained]
 
 
-def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: CheckpointFile | None = None) -> Outcome:
+def train(
+    trainings: Sequence[Training],
+    config: TrainingConfig,
+    checkpoint: CheckpointFile | None = None,
+    ranks: Ranks = ALONE,
+) -> Outcome:
     """Train networks side by side; with a checkpoint, go on from there.
 
     The start of a network, its batches, and what is random inside it depend on its seed and the stage alone, so that a
     training that was killed and goes on ends with the same parameters. The networks need the same number of steps. One
-    whose loss turns NaN reports no more; the others go on without it.
+    whose loss turns NaN reports no more; the others go on without it. Several ranks, which all have to call this, each
+    take a part of every batch; what they end with is the same on all of them.
     """
+    ranks.connect()
     first = trainings[0]
     with few_threads(first.make_model, first.train_data, config.batch_size, len(trainings)):
-        slots = make_slots(trainings, config)
+        slots = make_slots(trainings, config, ranks)
         check_side_by_side(slot.loader.steps_per_epoch for slot in slots)
-        return _Run(trainings, slots, config, checkpoint).finish()
+        return _Run(trainings, slots, config, checkpoint, ranks).finish()
 
 
 class _Run:
@@ -112,8 +122,10 @@ class _Run:
         slots: Sequence[Slot],
         config: TrainingConfig,
         checkpoint: CheckpointFile | None,
+        ranks: Ranks,
     ) -> None:
         self.trainings, self.slots, self.config, self.checkpoint = trainings, slots, config, checkpoint
+        self.ranks = ranks
         self.task = TASKS[config.task]
         self.first_stage, self.seconds = 0, 0.0
         self.failures = [""] * len(slots)
@@ -128,17 +140,25 @@ class _Run:
         device = self.slots[0].loader.samples.device
         for stage in range(self.first_stage, self.config.num_stages):
             began = time.perf_counter()
-            losses, bad_steps = steps.run(starts[stage], starts[stage + 1])
-            wait_for(device)
+            with self.ranks.meeting():
+                losses, bad_steps = steps.run(starts[stage], starts[stage + 1])
+                wait_for(device)
             self.seconds += (time.perf_counter() - began) / len(self.trainings)
-            self._fail(bad_steps.tolist())
+            mean_losses, first_bad_steps = self._of_all_ranks(losses.tolist(), bad_steps.tolist())
+            self._fail(first_bad_steps)
             if all(self.failures):
                 break
             last_rate = learning_rate_at(self.config, starts[stage + 1] - 1, total_steps)
-            self._look(stage, losses.tolist(), last_rate)
+            self._look(stage, mean_losses, last_rate)
             self._save(stage + 1)
         of_each = zip(self.slots, self.failures, self.best, strict=True)
         return Outcome(self.seconds, [Trained(*parts) for parts in of_each])
+
+    def _of_all_ranks(self, losses: list[float], bad_steps: list[int]) -> tuple[list[float], list[int]]:
+        """Every training's loss and first bad step over the whole batches, from those of the ranks' parts."""
+        of_parts = zip(*self.ranks.gather((losses, bad_steps)), strict=True)
+        losses_of, bad_of = (list(zip(*parts, strict=True)) for parts in of_parts)
+        return [fmean(own) for own in losses_of], [min((s for s in own if s >= 0), default=-1) for own in bad_of]
 
     def _fail(self, first_bad_steps: list[int]) -> None:
         for number, (training, step) in enumerate(zip(self.trainings, first_bad_steps, strict=True)):
@@ -196,7 +216,7 @@ def check_side_by_side(epoch_steps: Iterable[int]) -> None:
     )
 
 
-def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Slot]:
+def make_slots(trainings: Sequence[Training], config: TrainingConfig, ranks: Ranks = ALONE) -> list[Slot]:
     """Trainings on the same data with the same seed share a loader, which then makes each batch once."""
     loaders: dict[tuple[int, int, int, int, Augmentation], Loader] = {}
 
@@ -205,12 +225,14 @@ def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Sl
         if key not in loaders:
             chosen = samples if count == len(samples) else stratified_split(samples, (count,), training.seed)[0]
             kind = StreamedLoader if isinstance(samples, Streamed) else Loader
-            loaders[key] = kind(chosen, batch_size, training.seed, training.augmentation)
+            given = (chosen, batch_size, training.seed, training.augmentation)
+            loaders[key] = kind(*given) if ranks.size == 1 else PartLoader(*given, ranks)
         return loaders[key]
 
     slots = []
     for training in trainings:
         train_data, val_data = training.train_data, training.val_data
+        check_split(training.name, training.method, config.batch_size, ranks)
         check_training_data(train_data, val_data, config.batch_size)
         trusted = None
         if training.method is not None and training.method.uses_trusted:
@@ -219,27 +241,30 @@ def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Sl
             trusted = loader(val_data, *sizes, training)
         torch.manual_seed(training.seed)
         model = training.make_model().to(train_data.device)
-        own = loader(train_data, len(train_data), config.batch_size, training)
+        own, method = loader(train_data, len(train_data), config.batch_size, training), training.method
+        if ranks.size > 1:
+            model, method = synchronised(model, train_data.device), global_method(method)
         slots.append(
             Slot(
                 model,
                 own,
-                training.method,
+                method,
                 config,
                 trusted=trusted,
                 make_model=training.make_model,
-                recorded=training.recorded,
+                recorded=training.recorded and ranks.size == 1,  # a rank sees its part alone
+                ranks=ranks,
             )
         )
     return slots
 
 
 def _make_steps(slots: Sequence[Slot], config: TrainingConfig, total_steps: int) -> Steps:
-    """Captured steps on a GPU where methods and networks allow it and nothing is streamed, else plain ones."""
+    """Captured steps on a GPU where methods and networks allow it, nothing is streamed and no other rank takes part."""
     loaders = [loader for slot in slots for loader in (slot.loader, slot.trusted)]
-    streamed = any(isinstance(loader, StreamedLoader) for loader in loaders)
+    resident = not any(isinstance(loader, StreamedLoader) for loader in loaders) and slots[0].ranks.size == 1
     on_gpu = slots[0].loader.samples.device.type == "cuda"
-    if streamed or not on_gpu or not all(slot.method.capturable for slot in slots):
+    if not (on_gpu and resident and all(slot.method.capturable for slot in slots)):
         return PlainSteps(slots, config, total_steps)
     try:
         for slot in slots:

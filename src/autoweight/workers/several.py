@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from autoweight.data.loader import mix
+from autoweight.ranks import ALONE, Ranks
 from autoweight.strategy import Rule
 from autoweight.strategy.features import View
 from autoweight.strategy.memory import Memory
@@ -71,11 +72,12 @@ class SeveralWorkers:
         problems: tuple[Problem, ...],
         num_workers: int,
         num_starts: int,
-        make_workers: Callable[[Problem, int, int], Workers],
+        make_workers: Callable[..., Workers],
+        ranks: Ranks = ALONE,
     ) -> None:
         self.problems, self.num_workers, self.num_starts = problems, num_workers, num_starts
-        self.tasks = [make_workers(problem, num_workers, num_starts) for problem in problems]
-        # As many workers as starts: as long as all parameters are 0, one network a start is trained.
+        self.tasks = [make_workers(problem, num_workers, num_starts, ranks) for problem in problems]
+        # As many workers as starts: as long as all parameters are 0, one network a start is trained; by every rank.
         self.oracles = [
             None if own is None else make_workers(own, num_starts, num_starts) for own in map(oracle_of, problems)
         ]
@@ -129,6 +131,10 @@ class SeveralWorkers:
         gains = [comparable_gain(own.score - own.reference_score, gap) for own, gap in zip(outcomes, gaps, strict=True)]
         mean = StageOutcome(*(torch.stack(column).mean(dim=0) for column in zip(*outcomes, strict=True)))
         return mean._replace(score=mean.reference_score + torch.stack(gains).mean(dim=0))
+
+    def agreed(self, stop: bool) -> bool:
+        """What all ranks take a rank's wish to stop for."""
+        return self.tasks[0].agreed(stop)
 
     def _gap(self, place: int, stage: int, outcome: StageOutcome) -> Tensor:
         oracle = self.oracles[place]

@@ -21,6 +21,8 @@ _CHUNK = 1000  # validation samples at a time
 class StackedWorkers(SteppedWorkers):
     """Every parameter, buffer and memory gets a leading dimension of slots; `torch.vmap` runs the module over it."""
 
+    fewest_slots = 2  # matrices of a stack of one are multiplied by another routine, which rounds otherwise
+
     def _start_networks(self, starts: list[nn.Module]) -> None:
         self.params, self.buffers = stack_module_state(starts)
         self.skeleton = copy.deepcopy(starts[0])
