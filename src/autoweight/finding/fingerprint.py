@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from autoweight.config import SearchConfig
-from autoweight.data.dataset import Samples
+from autoweight.data import Labelled, Samples
 from autoweight.data.inputs import parts
 from autoweight.training.device import isolated
 from autoweight.training.schedules import learning_rate_at
@@ -27,9 +27,10 @@ def fingerprint(problem: Problem, config: SearchConfig, seed: int) -> str:
     return repr((search, training, rates, problem.augmentation, seed, contents, shapes))
 
 
-def digests(samples: Samples) -> list[int]:
-    """A number for each of a set's inputs and for its labels, which tells their contents."""
-    return [_digest(tensor) for tensor in (*parts(samples.inputs), samples.labels)]
+def digests(samples: Labelled) -> list[int]:
+    """A number for each of a set's inputs, where they lie in memory, and for its labels, which tells their contents."""
+    inputs = parts(samples.inputs) if isinstance(samples, Samples) else []
+    return [_digest(tensor) for tensor in (*inputs, samples.labels, samples.true_labels)]
 
 
 def _digest(tensor: Tensor) -> int:

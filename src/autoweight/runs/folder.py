@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -31,6 +31,8 @@ class RunFolder:
 
     def __init__(self, path: Path, rank: int = 0) -> None:
         self.path = path
+        self.listeners: list[Callable[[dict[str, Any]], Any]] = []
+        """Called with every metrics line as it is written."""
         self._metrics = path / "metrics.jsonl"
         self._written = path / f"metrics.rank-{rank}.jsonl" if rank else self._metrics
 
@@ -87,6 +89,8 @@ class RunFolder:
             self._lines[self._key(line)] = line
             with self._written.open("a") as file:
                 file.write(json.dumps(line, allow_nan=False) + "\n")
+            for listen in self.listeners:
+                listen(line)
 
     def take_in_ranks(self) -> None:
         """Append to metrics.jsonl what other ranks have written, each into a file of its own, and remove these."""

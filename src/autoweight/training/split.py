@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from copy import copy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
 from autoweight.config import Augmentation
-from autoweight.data import Samples
+from autoweight.data import Labelled, Samples
 from autoweight.data.loader import EpochPlan, Loader
 from autoweight.distributed import weigh_global
 from autoweight.errors import UserError, require
@@ -24,7 +25,9 @@ from autoweight.training.task import Task
 class PartLoader(Loader):
     """A rank's part of the batches that one process would see."""
 
-    def __init__(self, samples: Samples, batch_size: int, seed: int, augmentation: Augmentation, ranks: Ranks) -> None:
+    def __init__(self, samples: Labelled, batch_size: int, seed: int, augmentation: Augmentation, ranks: Ranks) -> None:
+        if not isinstance(samples, Samples):
+            raise UserError("streamed data cannot be split over ranks yet: train them in one process.")
         super().__init__(samples, batch_size, seed, augmentation)
         size = batch_size // ranks.size
         self.part = slice(ranks.rank * size, (ranks.rank + 1) * size)
@@ -45,6 +48,11 @@ class GlobalWeigher(Weigher):
     ) -> Tensor:
         """The part's weights."""
         return weigh_global(self.weigher, losses, logits, labels, progress, indices)
+
+    @property
+    def memory(self) -> Any:
+        """The weigher's, where it has one."""
+        return getattr(self.weigher, "memory", None)
 
     def reserve(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
         """Make room in the weigher."""
