@@ -67,7 +67,7 @@ def _map(strategy: Strategy, column: int) -> Figure:
         y_name="stage",
         alt=f"Weight by {name} and stage; other features at their average.",
     )
-    look_for = "Coloured towards one side counts more than 1, towards the other less; blank is 1. Others at average."
+    look_for = "Orange counts more than 1, blue less; blank is 1. The other features are at their average."
     return Figure(f"Weight by {name} and stage", look_for, svg)
 
 
@@ -78,7 +78,7 @@ def _lines(strategy: Strategy, column: int) -> Figure:
     chosen = torch.linspace(min(strategy.warmup_stages, last), last, _LINES).round().int().unique().tolist()
     series = [Series(f"stage {stage + 1}", _weights(strategy, stage, column, values)) for stage in chosen]
     svg = line_chart(values, series, x_name=f"{name}, {unit}", y_name="weight", zero=True)
-    look_for = "A steep line chooses sharply between samples; a flat one hardly weighs. Others at average."
+    look_for = "A steep line chooses sharply between samples; a flat one hardly weighs. Other features are at average."
     return Figure(f"Weight by {name}", look_for, svg, tuple(one.name for one in series))
 
 
