@@ -1,5 +1,6 @@
 """What the commands do: check everything, open a run folder, work with a progress bar, end with a table."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -12,7 +13,7 @@ from rich.console import Console
 
 from autoweight.config import RunConfig
 from autoweight.data import load_pool
-from autoweight.errors import RunError
+from autoweight.errors import RunError, first_line
 from autoweight.finding import Progress, SearchJob
 from autoweight.recipes import RECIPES, get_recipe
 from autoweight.report.page import write_report
@@ -165,10 +166,18 @@ def _show(folder: RunFolder, place: Place, strategy: Strategy | None = None, use
     if use:
         print(use)
     if place.report:
-        print(f"report: {write_report([folder.path])}")
+        _page(folder)
     if failed := result.get("failed"):
         more = f" So did {len(failed) - 1} more: see result.json." if len(failed) > 1 else ""
         raise RunError(f"{failed[0]}{more}")
+
+
+def _page(folder: RunFolder) -> None:
+    """Make the page; what goes wrong there must not spoil a run that is done."""
+    try:
+        print(f"report: {write_report([folder.path])}")
+    except Exception as error:  # whatever it is
+        print(f"autoweight: the report was not made: {first_line(error)}.", file=sys.stderr)
 
 
 def _finished(place: Place, config: RunConfig | None = None) -> bool:
