@@ -14,6 +14,8 @@ _LINES = 4
 def strategy_figures(strategy: Strategy) -> list[Figure]:
     """Theta by stage, then for each feature the weight by stage, and at a few stages."""
     figures = [_theta(strategy)]
+    if not strategy.table.any():
+        return figures  # all weights are 1
     for column in range(len(strategy.rule.features)):
         figures += [_map(strategy, column), _lines(strategy, column)]
     return figures
