@@ -51,7 +51,8 @@ def test_compare_writes_what_the_design_says(tmp_path):
     shown = autoweight(*words, "--out", "run", cwd=tmp_path).stdout
     assert all(name in shown for name in ("uniform", "oracle", "focal", "std. error", "run folder: run"))
     folder = tmp_path / "run"
-    assert sorted(path.name for path in folder.iterdir()) == ["config.yaml", "metrics.jsonl", "result.json"]
+    left = ["config.yaml", "metrics.jsonl", "report.html", "result.json", "samples"]
+    assert sorted(path.name for path in folder.iterdir()) == left
     result = result_of(folder)
     assert result["recipe"] == "digits-noise"
     assert result["seeds"] == [3, 4]
@@ -95,7 +96,7 @@ def test_search_then_train_with_law(tmp_path):
     assert f"{abs(gain):.1f} (standard error {error:.1f}) {ahead}" in shown.stdout
     strategy = aw.load(tmp_path / "found" / "strategy.safetensors")
     assert strategy.info["recipe"] == "digits-noise"
-    use_it = shlex.split(shown.stdout.split("use it: autoweight")[1])
+    use_it = shlex.split(shown.stdout.split("use it: autoweight")[1].splitlines()[0])
     autoweight(*use_it, "--out", "used", cwd=tmp_path)
     searched, used = (load_config(tmp_path / name / "config.yaml") for name in ("found", "used"))
     assert (used.data, used.training, used.seed) == (searched.data, searched.training, searched.seed)

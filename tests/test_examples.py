@@ -1,10 +1,13 @@
 """Every example runs as a user types it, and weighting helps there."""
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from autoweight.runs.log import LOGS
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -34,5 +37,14 @@ def test_an_example_runs_and_its_weights_help(name, words, least):
 
 
 def test_no_example_is_forgotten():
-    known = {"plain_loop", "lightning_digits", "skorch_digits", "sklearn_forest", "transformers_text"}
+    known = {"plain_loop", "lightning_digits", "skorch_digits", "sklearn_forest", "transformers_text", "log_elsewhere"}
     assert {path.stem for path in EXAMPLES.glob("*.py")} == known
+
+
+def test_metrics_go_where_three_lines_send_them(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["log_elsewhere.py", "--out", str(tmp_path / "run"), "--no-report"])
+    runpy.run_path(str(EXAMPLES / "log_elsewhere.py"))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line[:2].strip().isdigit()]
+    assert [int(stage) for stage, _ in lines[:20]] == list(range(20))
+    assert float(lines[19][1]) > 0.8
+    LOGS.pop("here")

@@ -1,5 +1,6 @@
 """What the commands do: check everything, open a run folder, work with a progress bar, end with a table."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -14,7 +15,7 @@ from autoweight.cli.own import begun_from
 from autoweight.config import RunConfig
 from autoweight.data import load_pool
 from autoweight.data.own import OWN
-from autoweight.errors import RunError
+from autoweight.errors import RunError, first_line
 from autoweight.finding import Progress, SearchJob
 from autoweight.ranks import of_torchrun
 from autoweight.recipes import RECIPES, get_recipe
@@ -178,7 +179,7 @@ def _show(folder: RunFolder, place: Place, strategy: Strategy | None = None, use
     if use:
         print(use)
     if place.report:
-        print(f"report: {write_report([folder.path])}")
+        _page(folder)
     if failed := result.get("failed"):
         more = f" So did {len(failed) - 1} more: see result.json." if len(failed) > 1 else ""
         raise RunError(f"{failed[0]}{more}")
@@ -187,6 +188,14 @@ def _show(folder: RunFolder, place: Place, strategy: Strategy | None = None, use
 def _resumed(place: Place) -> Place:
     """The same place; ranks that torchrun has started anew go on there."""
     return place._replace(resume=resumes(place.out, place.resume, of_torchrun()))
+
+
+def _page(folder: RunFolder) -> None:
+    """Make the page; what goes wrong there must not spoil a run that is done."""
+    try:
+        print(f"report: {write_report([folder.path])}")
+    except Exception as error:  # whatever it is
+        print(f"autoweight: the report was not made: {first_line(error)}.", file=sys.stderr)
 
 
 @contextmanager

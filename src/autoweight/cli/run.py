@@ -98,7 +98,8 @@ def _audit(words: list[str]) -> None:
         looking.audit(Path(words[0]), chosen.method, chosen.seed, chosen.threshold, chosen.out, chosen.report)
         return
     base, words = base_config("audit", words)
-    base = replace(base, data=replace(base.data, train_on_all=True))  # so that all samples are looked at
+    if value_of("--config", words) is None:
+        base = replace(base, data=replace(base.data, train_on_all=True))  # so that all samples are looked at
     typed = parse(AuditArguments, base, words)
     settings = method_settings(base, typed, (typed.method,))
     config = configured(base, typed, methods=(typed.method,), num_seeds=1, **settings)

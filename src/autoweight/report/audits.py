@@ -120,7 +120,7 @@ def _galleries(audit: Audit, pictures: dict[int, str]) -> list[tuple[str, list[d
 
 def _confusion(audit: Audit) -> list[Figure]:
     issues = audit.issues
-    if issues.num_classes > _MOST_CELLS:
+    if issues.num_classes > _MOST_CELLS or not issues.num_issues:
         return []
     matrix = issues.confusion
     shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-9)

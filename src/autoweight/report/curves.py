@@ -80,8 +80,12 @@ def _by_method(
     methods: list[str] | None = None,
 ) -> Figure | None:
     series, xs = _series(run, value, methods)
-    if one_is_enough and series and all(one.values == series[0].values for one in series):
-        series = [Series("all methods" if len(series) > 1 else series[0].name, series[0].values)]
+    if one_is_enough and series:
+        columns = [
+            [value for value in column if value is not None] for column in zip(*(s.values for s in series), strict=True)
+        ]
+        if all(len(set(column)) <= 1 for column in columns):
+            series = [Series("all methods", [column[0] if column else None for column in columns])]
     if not series:
         return None
     svg = line_chart(xs, series, x_name=_STAGE, y_name=y_name, shade=shade, zero=zero)

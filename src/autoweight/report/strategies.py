@@ -14,6 +14,8 @@ _LINES = 4
 def strategy_figures(strategy: Strategy) -> list[Figure]:
     """Theta by stage, then for each feature the weight by stage, and at a few stages."""
     figures = [_theta(strategy)]
+    if not strategy.table.any():
+        return figures  # all weights are 1
     for column in range(len(strategy.rule.features)):
         figures += [_map(strategy, column), _lines(strategy, column)]
     return figures
@@ -67,7 +69,7 @@ def _map(strategy: Strategy, column: int) -> Figure:
         y_name="stage",
         alt=f"Weight by {name} and stage; other features at their average.",
     )
-    look_for = "Coloured towards one side counts more than 1, towards the other less; blank is 1. Others at average."
+    look_for = "Orange counts more than 1, blue less; blank is 1. The other features are at their average."
     return Figure(f"Weight by {name} and stage", look_for, svg)
 
 
@@ -78,7 +80,7 @@ def _lines(strategy: Strategy, column: int) -> Figure:
     chosen = torch.linspace(min(strategy.warmup_stages, last), last, _LINES).round().int().unique().tolist()
     series = [Series(f"stage {stage + 1}", _weights(strategy, stage, column, values)) for stage in chosen]
     svg = line_chart(values, series, x_name=f"{name}, {unit}", y_name="weight", zero=True)
-    look_for = "A steep line chooses sharply between samples; a flat one hardly weighs. Others at average."
+    look_for = "A steep line chooses sharply between samples; a flat one hardly weighs. Other features are at average."
     return Figure(f"Weight by {name}", look_for, svg, tuple(one.name for one in series))
 
 

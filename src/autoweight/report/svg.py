@@ -70,7 +70,9 @@ def line_chart(
     low, high = (min(low, 0.0), max(high, 0.0)) if zero else (low, high)
     ticks = nice_ticks(low, high)
     axes = Axes(min(xs, default=0), max(xs, default=1), min(low, ticks[0]), max(high, ticks[-1]))
-    parts = [_frame(axes, x_name, y_name, nice_ticks(axes.x_low, axes.x_high), ticks)]
+    whole = all(x == int(x) for x in xs)  # stages and episodes have no halves
+    x_ticks = [tick for tick in nice_ticks(axes.x_low, axes.x_high) if not whole or tick == int(tick)]
+    parts = [_frame(axes, x_name, y_name, x_ticks, ticks)]
     if shade is not None:
         left, right = (axes.x(min(max(end, axes.x_low), axes.x_high)) for end in shade)
         parts.append(

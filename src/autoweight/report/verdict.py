@@ -95,17 +95,18 @@ def verdict(run: RunView) -> list[str]:
     if method is None:
         shown = ", ".join(f"{name} {100 * fmean(values[run.score]):.1f}" for name, values in methods.items())
         return [f"Nothing was weighed that could be judged: {shown} %."]
-    reached = 100 * fmean(methods[method][run.score])
+    judged = [name for name in _FIRST if name in methods] or [method]
     sentences = []
-    for rival in ("uniform", "early_stop"):
-        gain = gain_over(run, method, rival)
-        if gain is not None:
-            sentences.append(_sentence(method, rival, gain))
+    for name in judged:
+        gains = [(rival, gain_over(run, name, rival)) for rival in ("uniform", "early_stop")]
+        found = [_sentence(name, rival, gain) for rival, gain in gains if gain is not None]
+        recovered = run.result.get("recovered", {}).get(name)
+        if found and isinstance(recovered, int | float):
+            found.append(f"{name} closes {100 * recovered:.0f} % of the gap between no weighting and the oracle.")
+        sentences += found
     if not sentences:
+        reached = 100 * fmean(methods[method][run.score])
         return [f"{method} reaches {reached:.1f} %; no training without weights is there to compare with."]
-    recovered = run.result.get("recovered", {}).get(method)
-    if recovered is not None:
-        sentences.append(f"It closes {100 * recovered:.0f} % of the gap between no weighting and the oracle.")
     return sentences if run.finished else [f"So far: {sentences[0]}", *sentences[1:]]
 
 
