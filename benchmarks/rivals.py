@@ -1,11 +1,11 @@
 """Rivals at their published settings and at better ones, on equal terms: what they reach, and what a step costs.
 
     python benchmarks/rivals.py mentor digits-noise         a mentor for mentornet, learned on other seeds of the recipe
-    python benchmarks/rivals.py choose digits-noise         which settings are best on validation samples: 5 minutes
+    python benchmarks/rivals.py choose digits-noise         which settings are best on validation samples
     python benchmarks/rivals.py compare digits-noise        the comparison, all at published settings
     python benchmarks/rivals.py compare digits-noise --chosen       those that `choose` found better ones for, at these
     python benchmarks/rivals.py cost digits-noise           time of a step and memory, relative to plain training
-    python benchmarks/rivals.py table RUN[,RUN...]          finished comparisons as one Markdown table
+    python benchmarks/rivals.py table RUN[,RUN...]          finished comparisons as one Markdown table, and kept
 
 All from the repository's root. On a GPU the same with `--device cuda --data-dir DIR`, for both trainings: cifar10-noise
 and cifar100-noise (the paper's), cifar10-today-0.4 and cifar100-today-0.4 (today's). What else is typed goes to
@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
+import yaml
 
 from autoweight.cli.run import run
 from autoweight.config import RunConfig
@@ -70,7 +71,8 @@ def config_of(asked: argparse.Namespace) -> RunConfig:
     """The recipe, on the device and with the data that were asked for."""
     recipe = get_recipe(asked.recipe)
     data = replace(recipe.data, folder=asked.data_dir)
-    return replace(recipe, data=data, device=asked.device, methods=("uniform",), strategy=None)
+    network = asked.network or recipe.network
+    return replace(recipe, data=data, network=network, device=asked.device, methods=("uniform",), strategy=None)
 
 
 def choose(asked: argparse.Namespace) -> None:
@@ -117,43 +119,51 @@ def compare(asked: argparse.Namespace, more: list[str]) -> None:
         methods = ("uniform", *better, "oracle")
     knobs = [f"{method}.{knob}={value}" for method, own in settings.items() for knob, value in own.items()]
     words = ["compare", asked.recipe, "--methods", ",".join(methods), "--seeds", str(asked.seeds)]
-    folder = ["--data-dir", asked.data_dir] if asked.data_dir else []
-    run([*words, "--device", asked.device, *folder, *(word for one in knobs for word in ("--knob", one)), *more])
+    words += ["--data-dir", asked.data_dir] * bool(asked.data_dir) + ["--network", asked.network] * bool(asked.network)
+    run([*words, "--device", asked.device, *(word for one in knobs for word in ("--knob", one)), *more])
 
 
 def cost(asked: argparse.Namespace) -> None:
-    """Time of a step of each method in turns, relative to plain training in the same run, and memory on a GPU."""
+    """Time of a step of each method in turns, relative to plain training in the same run; on a GPU, memory, too."""
     config = config_of(asked)
-    pool = load_pool(config.data)
-    comparison = Comparison(replace(config, knobs=published(config)), pool)
+    comparison = Comparison(replace(config, knobs=published(config)), load_pool(config.data))
     splits = Splits(*(part.to(config.device) for part in comparison.splits(0)))
     works, memory = {}, {}
     for method in ("uniform", "auto", *COMPARED):
-        torch.cuda.reset_peak_memory_stats() if config.device != "cpu" else None
-        before = torch.cuda.memory_allocated() if config.device != "cpu" else 0
-        training = Training(
-            comparison.make_model, splits.train, splits.val, comparison.method(method, splits), 0,
-            config.data.augmentation, name=method,
-        )  # fmt: skip
+        before = start_memory(config.device)
+        made = comparison.method(method, splits)
+        training = Training(comparison.make_model, splits.train, splits.val, made, 0, config.data.augmentation)
         slots = make_slots([training], config.training)
-        slots[0].method.prepare()
         works[method] = partial(_make_steps(slots, config.training, 10_000).run, 5_000, 5_000 + asked.steps)
         works[method]()
-        memory[method] = torch.cuda.max_memory_allocated() - before if config.device != "cpu" else 0
+        memory[method] = 0 if config.device == "cpu" else torch.cuda.max_memory_allocated() - before
     seconds: dict[str, list[float]] = {method: [] for method in works}
     for _ in range(asked.repeats):  # in turns, since a machine's pace changes with time
         for method, work in works.items():
-            began = time.process_time() if config.device == "cpu" else time.perf_counter()
+            began = clock(config.device)
             work()
-            torch.cuda.synchronize() if config.device != "cpu" else None
-            ended = time.process_time() if config.device == "cpu" else time.perf_counter()
-            seconds[method].append((ended - began) / asked.steps)
-    plain = statistics.median(seconds["uniform"])
-    print(f"| method | ms a step | against plain |{' extra MB |' if any(memory.values()) else ''}")
-    print(f"|---|---|---|{'---|' if any(memory.values()) else ''}")
-    for method, own in seconds.items():
-        extra = f" {(memory[method] - memory['uniform']) / 2**20:.0f} |" if any(memory.values()) else ""
-        print(f"| {method} | {1000 * statistics.median(own):.2f} | {statistics.median(own) / plain:.2f} |{extra}")
+            seconds[method].append((clock(config.device) - began) / asked.steps)
+    medians = {method: statistics.median(own) for method, own in seconds.items()}
+    print("| method | ms a step | against plain | extra MB |\n|---|---|---|---|")
+    for method, median in medians.items():
+        extra = "" if config.device == "cpu" else f"{(memory[method] - memory['uniform']) / 2**20:.0f}"
+        print(f"| {method} | {1000 * median:.2f} | {median / medians['uniform']:.2f} | {extra} |")
+
+
+def start_memory(device: str) -> int:
+    """Begin to watch for a GPU's peak; what is taken now."""
+    if device == "cpu":
+        return 0
+    torch.cuda.reset_peak_memory_stats()
+    return torch.cuda.memory_allocated()
+
+
+def clock(device: str) -> float:
+    """Seconds: of this process on a CPU, which others may share; on a GPU, once it has done what it was given."""
+    if device == "cpu":
+        return time.process_time()
+    torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 def mentor(asked: argparse.Namespace) -> None:
@@ -163,27 +173,21 @@ def mentor(asked: argparse.Namespace) -> None:
 
 
 def table(asked: argparse.Namespace) -> None:
-    """Finished comparisons as one table; seconds are relative to uniform's in the same run."""
-    print("| method | settings | told | accuracy % | std. error | recovered | seconds against uniform |")
+    """Finished comparisons as one table, each kept as a JSON in results/rivals/; seconds are relative to uniform's."""
+    print("| method | settings | told | accuracy % | std. error | recovered | seconds |")
     print("|---|---|---|---|---|---|---|")
     for folder in map(Path, asked.recipe.split(",")):
-        result, score_name = json.loads((folder / "result.json").read_text()), "test_accuracy"
-        knobs = result.get("config", {}).get("knobs", {}) or knobs_of_run(folder)
+        knobs = yaml.safe_load((folder / "config.yaml").read_text())["knobs"]
+        result = json.loads((folder / "result.json").read_text()) | {"knobs": knobs}
+        (RESULTS / f"{result['recipe']}-{folder.name}.json").write_text(json.dumps(result, indent=1) + "\n")
         plain = statistics.fmean(result["methods"]["uniform"]["train_seconds"])
         for method, values in result["methods"].items():
-            own = values[score_name]
-            error = 100 * statistics.stdev(own) / len(own) ** 0.5 if len(own) > 1 else float("nan")
-            setting = ", ".join(f"{knob} {value}" for knob, value in knobs.get(method, {}).items()) or "published"
-            figures = f"{100 * statistics.fmean(own):.1f} | {error:.1f} | {result['recovered'][method]:.2f}"
+            own = values["test_accuracy"]
+            error = f"{100 * statistics.stdev(own) / len(own) ** 0.5:.1f}" if len(own) > 1 else "-"
+            setting = ", ".join(f"{knob} {value}" for knob, value in knobs.get(method, {}).items()) or "default"
+            figures = f"{100 * statistics.fmean(own):.1f} | {error} | {result['recovered'][method]:z.2f}"
             ratio = statistics.fmean(values["train_seconds"]) / plain
-            print(f"| {method} | {setting} | {told_of(method)} | {figures} | {ratio:.2f} |")
-
-
-def knobs_of_run(folder: Path) -> dict:
-    """The knobs that a run was given."""
-    import yaml
-
-    return yaml.safe_load((folder / "config.yaml").read_text())["knobs"]
+            print(f"| {method} | {setting} | {told_of(method)} | {figures} | {ratio:.1f} |")
 
 
 PARTS = {"choose": choose, "compare": compare, "cost": cost, "mentor": mentor, "table": table}
@@ -196,6 +200,7 @@ def main() -> None:
     parser.add_argument("recipe", help="a recipe, or run folders for table, with commas between them")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--data-dir", default="")
+    parser.add_argument("--network", default="", help="another than the recipe's; compare takes it, too")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--chosen", action="store_true")
     parser.add_argument("--steps", type=int, default=100)

@@ -139,7 +139,7 @@ def begun(method, make_model=with_norm, config=CONFIG, noise=0.6):
         method.setup,
         look=lambda model, inputs, labels: (lambda out: (out.detach(), double_losses(out, labels)))(model(inputs)),
         ahead=lambda model, inputs, labels, params: losses_at(model, inputs, labels, params, double_losses),
-        slopes=lambda model, inputs, labels, along: slopes_along(model, inputs, labels, along, double_losses),
+        slopes=lambda model, inputs, labels, along, here: slopes_along(model, inputs, labels, along, double_losses),
     )
     samples = replace(samples, inputs=samples.inputs.double())
     trusted = replace(make_blobs(32, seed=9), inputs=make_blobs(32, seed=9).inputs.double())

@@ -1,6 +1,7 @@
 """l2rw and mwnet: the look-ahead against the plain second-order computation and finite differences."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,12 +10,13 @@ from torch.func import functional_call
 from torch.testing import assert_close
 
 import autoweight as aw
+from autoweight.data.corruptions import uniform_noise
 from autoweight.data.loader import Batch
 from autoweight.methods.coteaching import CoTeaching
 from autoweight.methods.l2rw import L2RW, agreement_weights
 from autoweight.methods.method import trainable
 from autoweight.methods.mwnet import MWNet
-from autoweight.training.ahead import losses_at, ready_forward_mode, slopes_along
+from autoweight.training.ahead import losses_at, ready_forward_mode, slopes_along, slopes_by_difference
 from autoweight.training.checks import check_method
 from autoweight.training.loop import Training, train
 
@@ -55,7 +57,7 @@ def test_l2rw_weighs_as_the_second_order_computation_and_finite_differences_do()
     method = L2RW()
     _, batch, trusted = begun(method)
     model, params = method.networks[0], trainable(method.networks[0])
-    slopes = method.setup.slopes(model, batch.inputs, batch.labels, method.trusted_gradient(trusted))
+    slopes = method.setup.slopes(model, batch.inputs, batch.labels, method.trusted_gradient(trusted), torch.zeros(16))
 
     weights = torch.zeros(16, dtype=torch.double, requires_grad=True)
     loss = trusted_loss_after(model, params, lambda losses: weights, batch, trusted, rate=1.0)
@@ -76,7 +78,7 @@ def test_l2rw_steps_by_those_weights_once_through_batch_norm():
     method = L2RW(total=0.5)
     slot, batch, trusted = begun(method)
     other = copy.deepcopy(method.networks[0])
-    slopes = method.setup.slopes(other, batch.inputs, batch.labels, method.trusted_gradient(trusted))
+    slopes = method.setup.slopes(other, batch.inputs, batch.labels, method.trusted_gradient(trusted), torch.zeros(16))
     losses = double_losses(other(batch.inputs), batch.labels)
     (losses * agreement_weights(slopes, 0.5)).sum().backward()
     slot.step(batch, 0.0, trusted)
@@ -84,6 +86,24 @@ def test_l2rw_steps_by_those_weights_once_through_batch_norm():
         assert_close(own, twin - 0.05 * twin.grad)
     for own, twin in zip(method.networks[0].buffers(), other.buffers(), strict=True):
         assert torch.equal(own, twin)  # running statistics of one pass over the batch, not of looks ahead
+
+
+@pytest.mark.parametrize("halved", [False, True])
+def test_half_precision_tells_slopes_by_a_difference_that_is_exact_enough(halved):
+    slot, _ = trained(L2RW(total=0.5), make_model=lambda: with_norm(3))
+    model, blobs = slot.model.train(), uniform_noise(make_blobs(60, seed=4), 0.6, seed=2)
+    direction = slot.method.trusted_gradient(Batch(*(part[:32] for part in (blobs.inputs, blobs.true_labels)), None))
+    exact = slopes_along(model, blobs.inputs, blobs.labels, direction, double_losses)
+    before = copy.deepcopy(model.state_dict())
+    with torch.autocast("cpu", torch.bfloat16, enabled=halved), torch.no_grad():
+        here = losses_at(model, blobs.inputs, blobs.labels, trainable(model), float_losses)
+        slopes = slopes_by_difference(model, blobs.inputs, blobs.labels, direction, float_losses, here)
+    assert float(torch.corrcoef(torch.stack([slopes, exact]))[0, 1]) > (0.95 if halved else 0.99)
+    assert all(torch.equal(one, two) for one, two in zip(before.values(), model.state_dict().values(), strict=True))
+
+
+def float_losses(outputs, labels):
+    return double_losses(outputs.float(), labels)
 
 
 def test_agreement_weights_by_hand():
@@ -150,7 +170,9 @@ def test_wrong_labels_count_less(kind):
     trusted = make_blobs(60, seed=9)
     if kind is L2RW:
         gradient = method.trusted_gradient(Batch(trusted.inputs, trusted.labels, torch.arange(60)))
-        weights = agreement_weights(method.setup.slopes(network, batch.inputs, batch.labels, gradient))
+        weights = agreement_weights(
+            method.setup.slopes(network, batch.inputs, batch.labels, gradient, torch.zeros(240))
+        )
     else:
         weights = method.weigh(method.setup.look(network, batch.inputs, batch.labels)[1].detach())
     assert weights[noisy.clean].mean() > 2 * weights[~noisy.clean].mean()
@@ -193,6 +215,10 @@ def test_a_network_that_cannot_be_differentiated_forward_is_refused(method):
     with pytest.raises(aw.UserError, match="mine looks ahead, but a layer of the network cannot be differentiated"):
         check_method("mine", method, lambda: OnlyBackwards(2, 3), blobs, blobs, CONFIG)
     check_method("mine", CoTeaching(), lambda: OnlyBackwards(2, 3), blobs, blobs, CONFIG)
+    half = replace(CONFIG, precision="bfloat16")
+    check_method("mine", method, lambda: OnlyBackwards(2, 3), blobs, blobs, half, "cuda")
+    with pytest.raises(aw.UserError, match="draws random numbers, as dropout does"):
+        check_method("mine", method, lambda: nn.Sequential(nn.Dropout(), nn.Linear(2, 3)), blobs, blobs, half, "cuda")
 
 
 def test_no_trusted_set_is_said_in_a_sentence():

@@ -8,7 +8,8 @@ Told    1,000 trusted samples.
 Knobs   trusted: how many samples of the validation set it may learn from, 0 for all; trusted_batch: how many of them a
         step takes, 0 for the training's batch size; total: what a batch's weights sum to, 1 in the source. Few samples
         share it, so that a learning rate that suits plain training can be too high; less than 1 lowers it.
-Cost    One forward and one backward pass for the trusted batch and one forward-mode pass more, about 2.7 plain steps.
+Cost    A forward and a backward pass for the trusted batch, and a forward-mode pass: about 3 plain steps, by processor
+        time 2.7 to 3.3 (docs/rivals.md). In bfloat16 a forward pass stands for the forward-mode one.
 
 With all weights at 0 the look-ahead ends where it began. So the slope is the dot product of two gradients, that of the
 trusted batch and that of the sample, and forward-mode differentiation gives it for the whole batch in one pass; the
@@ -34,8 +35,8 @@ class L2RW(LookAhead):
     def step(self, batch: Batch, progress: float | Tensor, trusted: Batch | None = None) -> Tensor:
         """Look ahead, weigh, and take one optimiser step on the weighted loss."""
         (model,), setup = self.networks, self.setup
-        slopes = setup.slopes(model, batch.inputs, batch.labels, self.trusted_gradient(trusted))
         _, losses = setup.look(model, batch.inputs, batch.labels)
+        slopes = setup.slopes(model, batch.inputs, batch.labels, self.trusted_gradient(trusted), losses.detach())
         self.descend((losses * agreement_weights(slopes, self.total)).sum())
         return setup.mean(losses.detach(), None, batch.labels)
 

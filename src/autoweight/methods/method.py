@@ -34,8 +34,9 @@ class Setup:
     """Both at once, the fastest way: outputs without gradient, and losses."""
     ahead: Callable[[nn.Module, Inputs, Tensor, Sequence[Tensor]], Tensor]
     """Every sample's loss, were these the network's trainable parameters; leaves buffers alone."""
-    slopes: Callable[[nn.Module, Inputs, Tensor, Sequence[Tensor]], Tensor]
-    """How fast every sample's loss rises along a direction of the trainable parameters; leaves buffers alone."""
+    slopes: Callable[[nn.Module, Inputs, Tensor, Sequence[Tensor], Tensor], Tensor]
+    """How fast every sample's loss rises along a direction of the trainable parameters, from the losses where the
+    network is; leaves buffers alone."""
     mean: Callable[[Tensor, Tensor | None, Tensor], Tensor]
     """The mean of losses, with these weights or with none, over the samples whose labels count."""
     fast: Callable[[Callable[..., Any]], Callable[..., Any]]

@@ -9,8 +9,9 @@ Knobs   hidden: the weight net's hidden units; rate: its learning rate (Adam); t
         validation set it may learn from, 0 for all; trusted_batch: how many of them a step takes, 0 for the training's
         batch size; exact: take the step with the weights after the weight net's own, as published; normalise: scale a
         batch's weights to a mean of 1, lest the weight net learn first of all that larger steps are better.
-Cost    One forward and one backward pass for the trusted batch and one forward-mode pass more, about 2.7 plain steps;
-        with exact, one more forward and backward pass.
+Cost    A forward and a backward pass for the trusted batch, and a forward-mode pass: about 3 plain steps, by processor
+        time 3.4 to 3.6 (docs/rivals.md); with exact, a forward and a backward pass more. In bfloat16 a forward pass
+        stands for the forward-mode one.
 
 The gradient of the trusted loss after the trial step is a sum over samples: the dot product of the trusted gradient
 there with the sample's own gradient here, times the gradient of its weight. Forward-mode differentiation gives all dot
@@ -93,5 +94,5 @@ class MWNet(LookAhead):
         model, rate = self.networks[0], self.optimizers[0].param_groups[0]["lr"]
         here = trainable(model)
         there = [param.detach() - rate * own for param, own in zip(here, gradient, strict=True)]
-        slopes = self.setup.slopes(model, batch.inputs, batch.labels, self.trusted_gradient(trusted, there))
+        slopes = self.setup.slopes(model, batch.inputs, batch.labels, self.trusted_gradient(trusted, there), losses)
         self.descend(-rate * (slopes * self.weigh(losses)).mean(), number=1)

@@ -90,7 +90,7 @@ class Comparison:
             check_knobs(method, knobs)
         for name in self.trained_methods():
             made = self.method(name, splits)
-            check_method(name, made, self.make_model, splits.train, splits.val, config.training)
+            check_method(name, made, self.make_model, splits.train, splits.val, config.training, config.device)
             _warn_where_far(made, config, epoch_steps[seed])
             if self.split:
                 check_split(name, made, config.training.batch_size, ranks)

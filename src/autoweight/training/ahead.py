@@ -17,6 +17,8 @@ from autoweight.methods.method import trainable
 
 Losses = Callable[[Tensor, Tensor], Tensor]
 
+_SHARE = 5e-3  # of the parameters' norm
+
 
 @cache
 def ready_forward_mode() -> None:
@@ -41,7 +43,23 @@ def slopes_along(
 ) -> Tensor:
     """The derivative of every sample's loss along a direction: the dot product of it with each sample's gradient.
 
-    Forward-mode differentiation gives all of them in one pass, at about two forward passes' cost.
+    Forward-mode differentiation gives all of them in one pass, at about three forward passes' cost.
     """
     here = tuple(parameter.detach() for parameter in trainable(model))
     return jvp(lambda *params: losses_at(model, inputs, labels, params, losses), here, tuple(direction))[1]
+
+
+@torch.no_grad()
+def slopes_by_difference(
+    model: nn.Module, inputs: Inputs, labels: Tensor, direction: Sequence[Tensor], losses: Losses, here: Tensor
+) -> Tensor:
+    """Nearly the same (docs/rivals.md), by one forward pass a little further along the direction than `here`.
+
+    For half precision, in which BatchNorm and convolutions cannot be differentiated forward together. The step is long
+    enough for what it changes to stand out from rounding.
+    """
+    params = [parameter.detach() for parameter in trainable(model)]
+    lengths = [torch.stack(torch._foreach_norm(list(part))).norm() for part in (params, direction)]
+    size = _SHARE * lengths[0] / lengths[1].clamp(min=torch.finfo(lengths[1].dtype).tiny)
+    there = [param + size * own for param, own in zip(params, direction, strict=True)]
+    return (losses_at(model, inputs, labels, there, losses) - here) / size

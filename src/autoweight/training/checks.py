@@ -15,7 +15,9 @@ from autoweight.errors import UserError, first_line, require
 from autoweight.methods.method import Method, trainable
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.ahead import ready_forward_mode, slopes_along
+from autoweight.training.captured import draws_random_numbers
 from autoweight.training.device import isolated
+from autoweight.training.precision import is_halved
 from autoweight.training.schedules import check_schedule
 from autoweight.training.task import TASKS, forward
 
@@ -56,13 +58,14 @@ def check_method(
     train: Labelled,
     val: Labelled | None,
     config: TrainingConfig,
+    device: str = "cpu",
 ) -> None:
     """Raise `UserError` for what would end a training by this method."""
     method.check_task(config.task)
     if method.uses_trusted:
         trusted_sizes(name, method, val, config)
     if method.takes_slopes:
-        _check_slopes(name, make_model, train, config)
+        _check_slopes(name, make_model, train, config, halved=is_halved(config.precision, torch.device(device)))
 
 
 def trusted_sizes(name: str, method: Method, val: Labelled | None, config: TrainingConfig) -> tuple[int, int]:
@@ -79,12 +82,22 @@ def trusted_sizes(name: str, method: Method, val: Labelled | None, config: Train
     return count, batch_size
 
 
-def _check_slopes(name: str, make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig) -> None:
+def _check_slopes(
+    name: str, make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig, halved: bool
+) -> None:
+    """In half precision a difference of two passes tells, between which nothing may be drawn anew."""
     ready_forward_mode()
     with isolated("cpu"):
         model = make_model().train()
         inputs, labels = each(train.head(2), lambda part: part.cpu()), train.labels[:2].cpu()
         direction = [torch.zeros_like(parameter) for parameter in trainable(model)]
+        if halved:
+            require(
+                not draws_random_numbers(model, inputs),
+                f"{name} looks ahead, but the network draws random numbers, as dropout does: with those, use "
+                "training.precision float32.",
+            )
+            return
         try:
             slopes_along(model, inputs, labels, direction, TASKS[config.task].losses)
         except (RuntimeError, NotImplementedError) as error:  # a layer's own, or torch's

@@ -14,8 +14,12 @@ Result = TypeVar("Result")
 
 def autocast(precision: Precision, device: torch.device) -> torch.autocast:
     """bfloat16 arithmetic where it was asked for and the device is a GPU; weights are cast anew at every step."""
-    enabled = precision == "bfloat16" and device.type == "cuda"
-    return torch.autocast(device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
+    return torch.autocast(device.type, torch.bfloat16, enabled=is_halved(precision, device), cache_enabled=False)
+
+
+def is_halved(precision: Precision, device: torch.device) -> bool:
+    """Whether arithmetic is bfloat16's: CPUs always use float32."""
+    return precision == "bfloat16" and device.type == "cuda"
 
 
 def compiled(

@@ -16,10 +16,10 @@ from autoweight.methods.method import Method, Setup, Weighted
 from autoweight.methods.record import Record
 from autoweight.ranks import ALONE, Ranks
 from autoweight.strategy.weigher import load_tensors
-from autoweight.training.ahead import losses_at, ready_forward_mode, slopes_along
+from autoweight.training.ahead import losses_at, ready_forward_mode, slopes_along, slopes_by_difference
 from autoweight.training.average import Average
 from autoweight.training.optimizers import make_optimizer, set_learning_rate, state_tensors
-from autoweight.training.precision import autocast, compiled
+from autoweight.training.precision import autocast, compiled, is_halved
 from autoweight.training.schedules import learning_rate_at
 from autoweight.training.split import global_mean, replica
 from autoweight.training.task import TASKS, forward
@@ -121,8 +121,13 @@ class Slot:
             with autocast(config.precision, device):
                 return compiled(losses_at, config, device)(model, inputs, labels, params, task.losses)
 
-        def slopes(model: nn.Module, inputs: Inputs, labels: Tensor, direction: Sequence[Tensor]) -> Tensor:
+        def slopes(
+            model: nn.Module, inputs: Inputs, labels: Tensor, direction: Sequence[Tensor], here: Tensor
+        ) -> Tensor:
             with autocast(config.precision, device):
+                if is_halved(config.precision, device):
+                    difference = compiled(slopes_by_difference, config, device)
+                    return difference(model, inputs, labels, direction, task.losses, here)
                 return compiled(slopes_along, config, device)(model, inputs, labels, direction, task.losses)
 
         return Setup(
