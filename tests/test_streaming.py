@@ -198,6 +198,8 @@ def test_bad_samples_are_named_skipped_and_counted_or_refused(workers):
     with pytest.warns(UserWarning, match=r"^2 samples cannot be read and were skipped: sample 7, .*; sample 20, "):
         fitted = fit(bad, stream=True, num_workers=workers, bad_samples="skip")
     assert fitted.skipped.keys() == {7, 20}
+    assert fitted.positions.tolist() == [place for place in range(60) if place not in (7, 20)]
+    assert torch.equal(fitted.labels, bad.blobs.labels[fitted.positions])
 
 
 def test_a_sample_that_turns_bad_later_is_skipped_with_its_labels_neighbours_in_place():

@@ -41,7 +41,9 @@ class Fitted:
     weigher: Weigher | None
     """What weighed the samples, with what it remembers of them."""
     labels: Tensor
-    """Those that were trained on."""
+    """Those that were trained on, in the order of the weigher's indices."""
+    positions: Tensor
+    """Where each of these samples lies in the data set: samples that were skipped at once have no index."""
     val_score: float | None = None
     """The last stage's; accuracy, or the score of the task."""
     test_score: float | None = None
@@ -88,22 +90,14 @@ def fit(
     `training` is by default AdamW with a cosine, of a length that suits the data. With a `checkpoint`, the path of a
     file, a training that was killed goes on when it is called again.
     """
-    whole = isinstance(seed, Integral) and not isinstance(seed, bool)
-    require(whole and 0 <= seed < 2**31, f"seed goes from 0 to 2147483647, but is {seed!r}.")
-    require(
-        training is None or isinstance(training, TrainingConfig),
-        f"training takes an aw.TrainingConfig, but is {training!r}.",
-    )
-    require(
-        checkpoint is None or not Path(checkpoint).is_dir(), f"checkpoint takes a file, but {checkpoint!r} is a folder."
-    )
+    _check(training, seed, checkpoint)
     check_device(device)
     task = "classification" if training is None else training.task
     reading = Reading(collate_fn, num_workers, bad_samples, label_key)
     given = {"training": train_data, "validation": val_data, "test": test_data}
-    parts = {name: _part(name, data, task, reading, stream) for name, data in given.items() if data is not None}
-    num_classes = max(part.num_classes for part in parts.values())
-    parts = {name: replace(part, num_classes=num_classes).to(device) for name, part in parts.items()}  # type: ignore[type-var]
+    read = {name: _part(name, data, task, reading, stream) for name, data in given.items() if data is not None}
+    num_classes = max(part.num_classes for part in read.values())
+    parts = {name: replace(part, num_classes=num_classes).to(device) for name, part in read.items()}  # type: ignore[type-var]
     train_part, val = parts["training"], parts.get("validation")
     training = training or sensible_training(len(train_part))
     check_training_data(train_part, val, training.batch_size)
@@ -128,7 +122,21 @@ def fit(
     warn_of_skipped(train_part)
     skipped = dict(train_part.bad) if isinstance(train_part, Streamed) else {}
     own = method.weigher if isinstance(method, Weighted) else None
-    return Fitted(network, history, own, train_part.labels.cpu(), val_score, test_score, skipped)
+    return Fitted(
+        network, history, own, train_part.labels.cpu(), train_part.source.cpu(), val_score, test_score, skipped
+    )
+
+
+def _check(training: TrainingConfig | None, seed: int, checkpoint: str | Path | None) -> None:
+    whole = isinstance(seed, Integral) and not isinstance(seed, bool)
+    require(whole and 0 <= seed < 2**31, f"seed goes from 0 to 2147483647, but is {seed!r}.")
+    require(
+        training is None or isinstance(training, TrainingConfig),
+        f"training takes an aw.TrainingConfig, but is {training!r}.",
+    )
+    require(
+        checkpoint is None or not Path(checkpoint).is_dir(), f"checkpoint takes a file, but {checkpoint!r} is a folder."
+    )
 
 
 def _part(name: str, data: DataLike, task: Any, reading: Reading, stream: bool | None) -> Labelled:
