@@ -178,7 +178,8 @@ def test_a_running_run_is_left_alone_and_ctrl_c_says_how_to_go_on(tmp_path):
 def test_a_search_finishes_with_what_is_done_and_goes_on_with_more_episodes(tmp_path):
     words = ["search", "digits-noise", *SHORT_SEARCH, "--search.num-episodes", 500, "--out", "run"]
     process = subprocess.Popen(command(*words), cwd=tmp_path, stderr=subprocess.DEVNULL)
-    wait_for(tmp_path / "run" / "checkpoint" / "search.previous", process)
+    for name in ("search.previous", "search"):  # between the two the newest is being written
+        wait_for(tmp_path / "run" / "checkpoint" / name, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
     shown = autoweight("search", "--out", "run", "--resume", "--finish", cwd=tmp_path).stdout
