@@ -16,7 +16,9 @@ from autoweight.workers import Problem
 def fingerprint(problem: Problem, config: SearchConfig, seed: int) -> str:
     """All but the number of episodes, which may grow; of the network, only the shapes of its parameters."""
     contents = [
-        _digest(tensor) for part in (problem.train, problem.val) for tensor in (*parts(part.inputs), part.labels)
+        _digest(tensor)
+        for part in (problem.train, problem.val)
+        for tensor in (*parts(part.inputs), part.labels, part.true_labels)
     ]
     with isolated(problem.device):
         shapes = [tuple(parameter.shape) for parameter in problem.make_model().parameters()]

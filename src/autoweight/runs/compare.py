@@ -1,15 +1,18 @@
 """Train methods over seeds and compare them: what `train` and `compare` do, one method and seed after the other."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
+import numpy as np
 from torch import nn
 
 from autoweight.config import Knob, RunConfig
 from autoweight.data import Pool, Splits, check_training_data, load_pool
+from autoweight.data.streamed import warn_of_skipped
 from autoweight.errors import RunError, require
 from autoweight.methods import TrainingFacts, check_knobs, make_method
 from autoweight.methods.early_stop import EARLY_STOP
@@ -17,12 +20,13 @@ from autoweight.methods.method import Method, Weighted
 from autoweight.models import make_network
 from autoweight.runs.folder import RunFolder
 from autoweight.runs.result import score_key
+from autoweight.runs.samples import Columns, sample_columns, samples_file, write_columns
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
 from autoweight.strategy.regime import Regime
-from autoweight.training.checks import check_training
+from autoweight.training.checks import check_method, check_training
 from autoweight.training.device import check_device, isolated
-from autoweight.training.evaluate import score
+from autoweight.training.evaluate import judge
 from autoweight.training.loop import StageReport, Trained, Training, check_side_by_side, train
 from autoweight.training.task import TASKS
 
@@ -60,6 +64,10 @@ class Comparison:
     def check(self) -> None:
         """Raise `UserError` for anything that could not run, before a folder is made."""
         config, epoch_steps = self.config, {}
+        if not self.validates and {EARLY_STOP, "uniform"} & set(config.methods):
+            said = f"{EARLY_STOP} stops where trusted samples say, and there are none: name some with --trusted"
+            require(config.methods != (EARLY_STOP,), f"{said}, or choose another method.")
+            warnings.warn(f"{said}; it is left out.", stacklevel=2)
         for seed in config.seeds:  # all of them, lest a comparison die halfway
             splits = self.splits(seed)
             check_training_data(splits.train, splits.val, config.training.batch_size)
@@ -70,19 +78,26 @@ class Comparison:
         for method, knobs in config.knobs.items():
             check_knobs(method, knobs)
         for name in self.trained_methods():
-            _warn_where_far(self.method(name, splits), config, epoch_steps[seed])
+            made = self.method(name, splits)
+            check_method(name, made, self.make_model, splits.train, splits.val, config.training)
+            _warn_where_far(made, config, epoch_steps[seed])
 
     def trained_methods(self) -> list[str]:
         """The methods that are trained: what stops early is read off uniform's training."""
         names = ["uniform" if name == EARLY_STOP else name for name in self.config.methods]
         return list(dict.fromkeys(names))
 
+    @property
+    def validates(self) -> bool:
+        """Whether there are trusted samples to look at."""
+        return self.pool.trusted is not None or self.config.data.val_size > 0
+
     def shown_methods(self) -> list[str]:
         """The methods of the table: uniform never comes without what it reaches by stopping early."""
         names = []
         for name in self.config.methods:
             names += ["uniform", EARLY_STOP] if name == "uniform" else [name]
-        return list(dict.fromkeys(names))
+        return [name for name in dict.fromkeys(names) if self.validates or name != EARLY_STOP]
 
     def groups(self) -> list[list[Job]]:
         """The trainings, those that go side by side together."""
@@ -105,13 +120,15 @@ class Comparison:
                 continue
 
             def report(job: Job, stage: StageReport, number: int = number, group: list[Job] = group) -> None:
-                folder.log({"event": "stage", **job._asdict(), **vars(stage)})
+                scores = {name: value for name, value in vars(stage).items() if value is not None}
+                folder.log({"event": "stage", **job._asdict(), **scores})
                 done = number * self.config.side_by_side * stages + (stage.stage + 1) * len(group)
                 listen(done, total, f"training {', '.join(f'{job.method} {job.seed}' for job in group)}")
 
             for job, outcome in zip(group, self._train(group, folder, report), strict=True):
                 folder.log({"event": "failed" if "why" in outcome else "trained", **job._asdict(), **outcome})
             folder.checkpoint(_checkpoint_name(group)).remove()
+        warn_of_skipped(self.pool.samples)
         return self._collect(folder)
 
     def _train(
@@ -119,17 +136,19 @@ class Comparison:
     ) -> list[dict[str, Any]]:
         """Train the jobs side by side and test each; those that failed say why instead."""
         config = self.config
-        parts = {
-            seed: Splits(*(part.to(config.device) for part in self.splits(seed)))
-            for seed in dict.fromkeys(job.seed for job in jobs)
-        }
+        parts = {seed: self.splits(seed).to(config.device) for seed in dict.fromkeys(job.seed for job in jobs)}
         with isolated(config.device):
             trainings = [self._training(job, parts[job.seed], report) for job in jobs]
             seconds, trained = train(trainings, config.training, folder.checkpoint(_checkpoint_name(jobs)))
-        return [
-            {"why": one.failure} if one.failure else self._test(one, parts[job.seed]) | {"train_seconds": seconds}
-            for job, one in zip(jobs, trained, strict=True)
-        ]
+        outcomes: list[dict[str, Any]] = []
+        for job, one in zip(jobs, trained, strict=True):
+            if one.failure:
+                outcomes.append({"why": one.failure})
+                continue
+            tested, columns = self._test(one, parts[job.seed])
+            write_columns(samples_file(folder.path, *job), columns)
+            outcomes.append(tested | {"train_seconds": seconds})
+        return outcomes
 
     def _training(self, job: Job, splits: Splits, report: Callable[[Job, StageReport], None]) -> Training:
         return Training(
@@ -142,19 +161,27 @@ class Comparison:
             test_data=splits.test if job.method == "uniform" else None,
             on_stage=partial(report, job),
             name=f"{job.method}, seed {job.seed}",
+            recorded=True,
         )
 
-    def _test(self, one: Trained, splits: Splits) -> dict[str, Any]:
-        """Scores on the test part: of the network, of what is evaluated beside it, and of the best stage."""
+    def _test(self, one: Trained, splits: Splits) -> tuple[dict[str, Any], Columns]:
+        """Scores on the test part, of the network, of what is evaluated beside it, and of the best stage; and samples.
+
+        The samples' columns say on which of the test part the network, and that of the best stage, were right.
+        """
         training = self.config.training
-        networks = {"": one.slot.method.networks[0], **one.slot.evaluated()}
-        tested = {
-            f"{self.score}_{name}".rstrip("_"): score(network, splits.test, TASKS[training.task], training.precision)
-            for name, network in networks.items()
-        }
+        task = TASKS[training.task]
+        first = judge(one.slot.method.networks[0], splits.test, task, training.precision)
+        tested = {self.score: first.score}
+        for name, network in one.slot.evaluated().items():
+            tested[f"{self.score}_{name}"] = judge(network, splits.test, task, training.precision).score
+        columns = sample_columns(one.slot.method, splits.train, training.precision)
+        rights = {"test_right": first.right, "best_right": one.best and one.best.right}
+        columns |= {name: right.cpu().numpy() for name, right in rights.items() if right is not None}
+        columns["test_count"] = np.array(len(splits.test))
         if one.best is None:
-            return tested
-        return {**tested, "best_stage": one.best.stage, f"best_{self.score}": one.best.test_score}
+            return tested, columns
+        return {**tested, "best_stage": one.best.stage, f"best_{self.score}": one.best.test_score}, columns
 
     def _collect(self, folder: RunFolder) -> dict[str, Any]:
         results: dict[str, Any] = {}
@@ -179,7 +206,7 @@ class Comparison:
 def prepare(config: RunConfig, pool: Pool | None = None) -> Comparison:
     """A comparison that can begin, or `UserError` for what keeps it from that."""
     check_device(config.device)
-    comparison = Comparison(config, pool or load_pool(config.data))
+    comparison = Comparison(config, pool or load_pool(config.data, config.training.task))
     comparison.check()
     return comparison
 

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -31,6 +31,8 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.listeners: list[Callable[[dict[str, Any]], Any]] = []
+        """Called with every metrics line as it is written."""
         self._metrics = path / "metrics.jsonl"
 
     @cached_property
@@ -86,6 +88,8 @@ class RunFolder:
             self._lines[self._key(line)] = line
             with self._metrics.open("a") as file:
                 file.write(json.dumps(line, allow_nan=False) + "\n")
+            for listen in self.listeners:
+                listen(line)
 
     def find(self, **wanted: Any) -> dict[str, Any] | None:
         """The metrics line with these values, if it was written."""

@@ -3,23 +3,27 @@
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from autoweight.config import Augmentation, TrainingConfig
-from autoweight.data import Samples, check_training_data
+from autoweight.data import Labelled, check_training_data
 from autoweight.data.loader import Loader
+from autoweight.data.splits import stratified_split
+from autoweight.data.streamed import Streamed, StreamedLoader
 from autoweight.errors import first_line, require
 from autoweight.methods.method import Method
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.captured import CapturedSteps
-from autoweight.training.checks import check_buffers
+from autoweight.training.checks import check_buffers, trusted_sizes
 from autoweight.training.device import few_threads, wait_for
-from autoweight.training.evaluate import score
+from autoweight.training.evaluate import Judged, judge
+from autoweight.training.recording import summary
+from autoweight.training.schedules import learning_rate_at
 from autoweight.training.steps import PlainSteps, Slot, Steps
 from autoweight.training.task import TASKS
 
@@ -30,9 +34,14 @@ class StageReport:
 
     stage: int
     train_loss: float
-    val_score: float
+    val_score: float | None
+    """None where there is no validation set."""
     seconds: float
     """Time spent on training so far, over all sittings; trainings side by side share it evenly."""
+    learning_rate: float = 0.0
+    """That of the stage's last step."""
+    weights: dict[str, Any] = field(default_factory=dict)
+    """How the weights are spread, where the training is recorded (recording.py)."""
 
 
 @dataclass
@@ -40,15 +49,17 @@ class Training:
     """One network's training: what to train on what, and where to report and save."""
 
     make_model: Callable[[], nn.Module]
-    train_data: Samples
-    val_data: Samples
+    train_data: Labelled
+    val_data: Labelled | None
     method: Method | None
     seed: int
     augmentation: Augmentation = "none"
-    test_data: Samples | None = None
+    test_data: Labelled | None = None
     """Where it is given, the test score of the stage that is best on the validation set is kept too."""
     on_stage: Callable[[StageReport], Any] = lambda report: None
     name: str = "training"
+    recorded: bool = False
+    """Keep every sample's last weight and loss, and tell of them at each stage; what is trained stays the same."""
 
 
 class Best(NamedTuple):
@@ -57,6 +68,8 @@ class Best(NamedTuple):
     val_score: float
     test_score: float
     stage: int
+    right: Tensor | None = None
+    """On which test samples a classifier was right then."""
 
 
 class Trained(NamedTuple):
@@ -121,7 +134,8 @@ class _Run:
             self._fail(bad_steps.tolist())
             if all(self.failures):
                 break
-            self._look(stage, losses.tolist())
+            last_rate = learning_rate_at(self.config, starts[stage + 1] - 1, total_steps)
+            self._look(stage, losses.tolist(), last_rate)
             self._save(stage + 1)
         of_each = zip(self.slots, self.failures, self.best, strict=True)
         return Outcome(self.seconds, [Trained(*parts) for parts in of_each])
@@ -132,19 +146,24 @@ class _Run:
                 what = f"the loss turned NaN or infinite at step {step}"
                 self.failures[number] = f"{training.name}: {what}: lower the learning rate, or look at the data."
 
-    def _look(self, stage: int, losses: list[float]) -> None:
+    def _look(self, stage: int, losses: list[float], learning_rate: float) -> None:
         """Look at the validation set, and tell."""
         for number, (training, slot) in enumerate(zip(self.trainings, self.slots, strict=True)):
             if self.failures[number]:
                 continue
-            val_score = self._score(slot, training.val_data)
-            best = self.best[number]
-            if training.test_data is not None and (best is None or val_score > best.val_score):
-                self.best[number] = Best(val_score, self._score(slot, training.test_data), stage)
-            training.on_stage(StageReport(stage, losses[number], val_score, self.seconds))
+            val_score = None if training.val_data is None else self._judge(slot, training.val_data).score
+            best, test_data = self.best[number], training.test_data
+            if val_score is not None and test_data is not None and (best is None or val_score > best.val_score):
+                tested = self._judge(slot, test_data)
+                self.best[number] = Best(val_score, tested.score, stage, tested.right)
+            record = slot.method.record
+            weights = {} if record is None else summary(record, training.train_data)
+            training.on_stage(
+                StageReport(stage, losses[number], val_score, self.seconds, learning_rate, weights=weights)
+            )
 
-    def _score(self, slot: Slot, samples: Samples) -> float:
-        return score(slot.method.networks[0], samples, self.task, self.config.precision)
+    def _judge(self, slot: Slot, samples: Labelled) -> Judged:
+        return judge(slot.method.networks[0], samples, self.task, self.config.precision)
 
     def _save(self, next_stage: int) -> None:
         if self.checkpoint is not None:
@@ -179,12 +198,14 @@ def check_side_by_side(epoch_steps: Iterable[int]) -> None:
 
 def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Slot]:
     """Trainings on the same data with the same seed share a loader, which then makes each batch once."""
-    loaders: dict[tuple[int, int, Augmentation], Loader] = {}
+    loaders: dict[tuple[int, int, int, int, Augmentation], Loader] = {}
 
-    def loader(samples: Samples, training: Training) -> Loader:
-        key = (id(samples), training.seed, training.augmentation)
+    def loader(samples: Labelled, count: int, batch_size: int, training: Training) -> Loader:
+        key = (id(samples), count, batch_size, training.seed, training.augmentation)
         if key not in loaders:
-            loaders[key] = Loader(samples, config.batch_size, training.seed, training.augmentation)
+            chosen = samples if count == len(samples) else stratified_split(samples, (count,), training.seed)[0]
+            kind = StreamedLoader if isinstance(samples, Streamed) else Loader
+            loaders[key] = kind(chosen, batch_size, training.seed, training.augmentation)
         return loaders[key]
 
     slots = []
@@ -193,22 +214,32 @@ def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Sl
         check_training_data(train_data, val_data, config.batch_size)
         trusted = None
         if training.method is not None and training.method.uses_trusted:
-            require(
-                len(val_data) >= config.batch_size,
-                f"{training.name} learns from trusted samples in batches of {config.batch_size}, but there are only "
-                f"{len(val_data)}: trust more samples, or take smaller batches.",
-            )
-            trusted = loader(val_data, training)
+            sizes = trusted_sizes(training.name, training.method, val_data, config)
+            assert val_data is not None
+            trusted = loader(val_data, *sizes, training)
         torch.manual_seed(training.seed)
         model = training.make_model().to(train_data.device)
-        own = loader(train_data, training)
-        slots.append(Slot(model, own, training.method, config, trusted=trusted, make_model=training.make_model))
+        own = loader(train_data, len(train_data), config.batch_size, training)
+        slots.append(
+            Slot(
+                model,
+                own,
+                training.method,
+                config,
+                trusted=trusted,
+                make_model=training.make_model,
+                recorded=training.recorded,
+            )
+        )
     return slots
 
 
 def _make_steps(slots: Sequence[Slot], config: TrainingConfig, total_steps: int) -> Steps:
-    """Captured steps on a GPU where methods and networks allow it, else plain ones."""
-    if slots[0].loader.samples.device.type != "cuda" or not all(slot.method.capturable for slot in slots):
+    """Captured steps on a GPU where methods and networks allow it and nothing is streamed, else plain ones."""
+    loaders = [loader for slot in slots for loader in (slot.loader, slot.trusted)]
+    streamed = any(isinstance(loader, StreamedLoader) for loader in loaders)
+    on_gpu = slots[0].loader.samples.device.type == "cuda"
+    if streamed or not on_gpu or not all(slot.method.capturable for slot in slots):
         return PlainSteps(slots, config, total_steps)
     try:
         for slot in slots:

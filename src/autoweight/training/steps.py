@@ -13,7 +13,9 @@ from autoweight.config import TrainingConfig
 from autoweight.data.inputs import Inputs
 from autoweight.data.loader import Batch, Loader, mix
 from autoweight.methods.method import Method, Setup, Weighted
+from autoweight.methods.record import Record
 from autoweight.strategy.weigher import load_tensors
+from autoweight.training.ahead import losses_at, ready_forward_mode, slopes_along
 from autoweight.training.average import Average
 from autoweight.training.optimizers import make_optimizer, set_learning_rate, state_tensors
 from autoweight.training.precision import autocast, compiled
@@ -33,12 +35,17 @@ class Slot:
         *,
         trusted: Loader | None = None,
         make_model: Callable[[], nn.Module] | None = None,
+        recorded: bool = False,
     ) -> None:
         self.model, self.loader, self.config = model, loader, config
         self.method = Weighted(None) if method is None else method
         self.trusted = trusted if self.method.uses_trusted else None
         self.on_gpu = loader.samples.device.type == "cuda"
+        if self.method.takes_slopes:
+            ready_forward_mode()
         self.method.begin(self._setup(make_model))
+        if recorded:
+            self.method.record = Record(self.method.setup.num_samples, loader.samples.device)
         self.average = Average(self.method.networks[0], config.average) if config.average else None
 
     def step(self, batch: Batch, progress: float | Tensor, trusted: Batch | None = None) -> Tensor:
@@ -49,8 +56,8 @@ class Slot:
         return loss
 
     def set_learning_rate(self, learning_rate: float | Tensor) -> None:
-        """Change the learning rate of all parameters."""
-        for optimizer in self.method.optimizers:
+        """Change the learning rate of all networks that follow the training's."""
+        for optimizer in self.method.scheduled():
             set_learning_rate(optimizer, learning_rate)
 
     def train_mode(self) -> None:
@@ -90,7 +97,8 @@ class Slot:
 
     def _named(self) -> dict[str, Tensor]:
         averaged = {} if self.average is None else self.average.tensors()
-        return self.method.tensors() | averaged
+        recorded = {} if self.method.record is None else self.method.record.tensors()
+        return self.method.tensors() | averaged | recorded
 
     def _setup(self, make_model: Callable[[], nn.Module] | None) -> Setup:
         config, samples, task = self.config, self.loader.samples, TASKS[self.config.task]
@@ -104,6 +112,14 @@ class Slot:
             with autocast(config.precision, device):
                 return compiled(outputs_and_losses, config, device)(model, inputs, labels, task.losses)
 
+        def ahead(model: nn.Module, inputs: Inputs, labels: Tensor, params: Sequence[Tensor]) -> Tensor:
+            with autocast(config.precision, device):
+                return compiled(losses_at, config, device)(model, inputs, labels, params, task.losses)
+
+        def slopes(model: nn.Module, inputs: Inputs, labels: Tensor, direction: Sequence[Tensor]) -> Tensor:
+            with autocast(config.precision, device):
+                return compiled(slopes_along, config, device)(model, inputs, labels, direction, task.losses)
+
         return Setup(
             model=self._placed(self.model),
             make_model=partial(self._another, make_model),
@@ -111,6 +127,8 @@ class Slot:
             forward=own_forward,
             losses=task.losses,
             look=look,
+            ahead=ahead,
+            slopes=slopes,
             mean=task.mean,
             fast=lambda work: compiled(work, config, device),
             num_samples=samples.labels.numel() if task.counts else len(samples),

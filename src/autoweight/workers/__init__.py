@@ -10,18 +10,22 @@ from autoweight.data.inputs import each, parts
 from autoweight.errors import first_line
 from autoweight.training.checks import check_buffers
 from autoweight.training.device import isolated
-from autoweight.workers.base import Problem, StageOutcome, Workers
+from autoweight.workers.base import Crew, Problem, StageOutcome, Workers
 from autoweight.workers.graphed import GraphedWorkers
 from autoweight.workers.sequential import SequentialWorkers
+from autoweight.workers.several import SeveralWorkers
 from autoweight.workers.stacked import StackedWorkers
 
 __all__ = [
+    "Crew",
     "GraphedWorkers",
     "Problem",
     "SequentialWorkers",
+    "SeveralWorkers",
     "StackedWorkers",
     "StageOutcome",
     "Workers",
+    "make_crew",
     "make_workers",
 ]
 
@@ -34,6 +38,13 @@ _FAST: dict[str, tuple[type[Workers], str]] = {
 _LARGEST_STACKED_IMAGE = 100
 """Pixels. Six small CNNs' step, stacked over one after the other, on two cores: 0.7 at 8 x 8, 1.2 at 12 x 12, 2.4 at
 32 x 32 pixels: a CPU is slow at the grouped convolutions that stacking makes."""
+
+
+def make_crew(problems: tuple[Problem, ...], num_workers: int, num_starts: int = 1) -> Crew:
+    """The workers of one task, or of several side by side."""
+    if len(problems) == 1:
+        return make_workers(problems[0], num_workers, num_starts)
+    return SeveralWorkers(problems, num_workers, num_starts, make_workers)
 
 
 def make_workers(problem: Problem, num_workers: int, num_starts: int = 1) -> Workers:

@@ -3,7 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from math import sqrt
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -92,6 +93,36 @@ class StageOutcome(NamedTuple):
     """The reference's mean training loss."""
 
 
+class Crew(Protocol):
+    """What Algorithm 2 asks of workers, be they of one task or of several."""
+
+    num_workers: int
+    num_starts: int
+    network_steps: int
+
+    @property
+    def problem(self) -> Problem:
+        """What they train; of several, the first."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All that they train."""
+
+    @property
+    def run_beside_the_host(self) -> bool:
+        """Whether the host is free while a stage trains."""
+
+    @property
+    def score_error(self) -> float:
+        """Standard error of one difference of scores at worst."""
+
+    def begin(self, seed: int) -> None:
+        """Start an episode."""
+
+    def run_stage(self, stage: int, strategy_params: Tensor, meanwhile: Callable[[], Any]) -> StageOutcome:
+        """Train through a stage and look at the result."""
+
+
 class Workers(ABC):
     """N weighted networks, each with a reference of identical start that sees identical batches unweighted.
 
@@ -102,7 +133,7 @@ class Workers(ABC):
     are not all zero, the networks of a group are equal to the bit, so one slot a group stands for all of them.
     """
 
-    run_beside_the_host = False
+    run_beside_the_host: bool = False
     """Whether the host is free while a stage trains."""
 
     def __init__(self, problem: Problem, num_workers: int, num_starts: int = 1) -> None:
@@ -124,6 +155,16 @@ class Workers(ABC):
         stages = problem.augmentation if problem.augment_stages else "none"
         self.loaders = [Loader(self.train, size, group, stages) for group in range(num_starts)]
         self.head_loaders = [Loader(self.train, size, group, problem.augmentation) for group in range(num_starts)]
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The one problem that they train."""
+        return (self.problem,)
+
+    @property
+    def score_error(self) -> float:
+        """That of two shares of right answers, about one half each."""
+        return sqrt(0.5 / len(self.val))
 
     def begin(self, seed: int) -> None:
         """Start an episode everywhere: fresh networks and batch orders that depend on `seed` alone."""
