@@ -29,8 +29,8 @@ def write_methods(path: Path) -> None:
     lines = [
         "# Methods",
         "",
-        "What can stand after `--method`, each with its card. Knobs are set by `--knob METHOD.KNOB=VALUE` on the command",
-        "line, and in the constructor in Python. [Which one when](strategies.md) is another page.",
+        "What can stand after `--method`, each with its card. Knobs are set by `--knob METHOD.KNOB=VALUE` on the",
+        "command line, and in the constructor in Python. [Which one when](strategies.md) is another page.",
     ]
     for name in METHODS:
         lines += ["", f"## {name}", "", "```text", card_of(name), "```"]

@@ -19,7 +19,9 @@ def parts_of(path: Path) -> list[tuple[int, str]]:
     ]
 
 
-PAGES = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if parts_of(path)]
+PAGES = [path for path in sorted((ROOT / "docs").glob("*.md")) if parts_of(path)]
+if "<!-- prelude" in (ROOT / "README.md").read_text():
+    PAGES.append(ROOT / "README.md")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
