@@ -51,9 +51,10 @@ def outcomes(data: str, estimator: str, rate: float) -> Iterator[Outcome]:
         plain = [ESTIMATORS[estimator]().fit(train_inputs, one) for one in (given, train_labels)]
         weighted = AutoWeightClassifier(ESTIMATORS[estimator]()).fit(train_inputs, given)
         alone, corrected, own = (one.score(test_inputs, test_labels) for one in (*plain, weighted))
-        suspected = weighted.label_issues_["is_label_issue"]
-        hits = (suspected & wrong).sum()
-        yield Outcome(alone, own, corrected, hits / max(wrong.sum(), 1), hits / max(suspected.sum(), 1))
+        issues = weighted.label_issues_
+        suspected = issues["index"][issues["is_label_issue"]]
+        hits = wrong[suspected].sum()
+        yield Outcome(alone, own, corrected, hits / max(wrong.sum(), 1), hits / max(len(suspected), 1))
 
 
 if __name__ == "__main__":

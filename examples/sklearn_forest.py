@@ -18,9 +18,10 @@ given = np.where(wrong, (train_labels + draw.integers(1, 10, len(train_labels)))
 
 plain = RandomForestClassifier(random_state=0).fit(train_inputs, given)
 model = AutoWeightClassifier(RandomForestClassifier(random_state=0)).fit(train_inputs, given)
-suspected = model.label_issues_["is_label_issue"]
+issues = model.label_issues_
+suspected = issues["index"][issues["is_label_issue"]]
 print(
-    f"suspected {suspected.sum()} labels, of which {wrong[suspected].mean():.1%} are wrong, of {wrong.sum()} wrong ones"
+    f"suspected {len(suspected)} labels, of which {wrong[suspected].mean():.1%} are wrong, of {wrong.sum()} wrong ones"
 )
 print(f"test accuracy without weights {plain.score(test_inputs, test_labels):.1%}")
 print(f"test accuracy {model.score(test_inputs, test_labels):.1%}")

@@ -1,7 +1,7 @@
 """Weights in scikit-learn: for any classifier with `predict_proba` and `sample_weight`.
 
     model = AutoWeightClassifier(RandomForestClassifier()).fit(X, y)
-    model.sample_weight_, model.label_issues_["is_label_issue"]
+    model.sample_weight_, model.label_issues_["index"]       # the worst label first
 
 or by hand, `sample_weights(weigher, cross_val_predict(model, X, y, method="predict_proba"), y)`.
 """
@@ -19,6 +19,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from autoweight.audit.find import issues_of
+from autoweight.audit.table import LabelIssues
 from autoweight.errors import require
 from autoweight.integrations.out_of_fold import Array, sample_weights, settled
 from autoweight.strategy.shipped import load
@@ -35,8 +37,9 @@ class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     are shuffled folds with a share of every class. Where a class has a single sample, all weights are 1. With metadata
     routing, a `sample_weight` that the estimator requests is multiplied by the weights found.
 
-    Fitted, it has `estimator_`, `weigher_`, `classes_`, `sample_weight_` and `label_issues_`: columns `index`,
-    `is_label_issue`, `label_score` (0 is bad), `given_label` and `predicted_label`, as arrays.
+    Fitted, it has `estimator_`, `weigher_`, `classes_`, `sample_weight_` and `label_issues_`, the table that
+    `aw.find_label_issues` gives: columns `index`, `is_label_issue`, `label_score` (0 is bad), `given_label` and
+    `predicted_label`, the worst label first.
     """
 
     def __init__(
@@ -112,18 +115,15 @@ class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             self._estimator(), X, y, cv=splits, method="predict_proba", n_jobs=self.n_jobs, params=params or None
         )
 
-    def _issues(self, probabilities: Array | None, classes: Array) -> dict[str, Array]:
-        predicted = classes if probabilities is None else probabilities.argmax(axis=1)
-        most = np.zeros(len(self.classes_))
-        np.maximum.at(most, classes, self.sample_weight_)
-        score = self.sample_weight_ / np.maximum(most[classes], np.finfo(np.float64).tiny)
-        return {
-            "index": np.arange(len(classes)),
-            "is_label_issue": (score < 0.5) & (predicted != classes),
-            "label_score": score,
-            "given_label": self.classes_[classes],
-            "predicted_label": self.classes_[predicted],
-        }
+    def _issues(self, probabilities: Array | None, classes: Array) -> LabelIssues:
+        margins, predicted = np.full(len(classes), np.nan), classes
+        if probabilities is not None:
+            rows, others = np.arange(len(classes)), probabilities.copy()
+            others[rows, classes] = -1
+            margins = probabilities[rows, classes] - others.max(axis=1)
+            predicted = probabilities.argmax(axis=1)
+        names = self.classes_.tolist()
+        return issues_of(margins, predicted, classes, num_classes=len(names), class_names=names)
 
 
 def _routing() -> bool:
