@@ -190,7 +190,7 @@ def test_bounded_actors_stay_in_the_box():
 @pytest.mark.parametrize("bounded", [True, False])
 def test_an_actor_answers_about_its_place_to_begin_first(bounded):
     agent = ActorCriticConfig(bounded=bounded)
-    config = SearchConfig(features=("margin",), start={"margin": 4.0, "bias": -5.0}, actor_critic=agent, num_workers=3)
+    config = SearchConfig(features=("margin",), start={"margin": 4.0, "bias": -5.0}, actor_critic=agent)
     learner = ActorCritic(config, Rule.of(config), 20, seed=0).learner
     states = torch.tensor([[0.0, 2.3, 0.1], [7.0, 1.0, 0.8], [19.0, 0.1, 0.95]])
     answers = learner.actor(states)

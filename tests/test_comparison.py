@@ -86,12 +86,12 @@ def test_final_trainings_and_searches_are_augmented_as_configured(tmp_path, monk
     with pytest.raises(StopIteration):
         compare(config, tmp_path / "compare")
     config = replace(config, search=replace(config.search, proxy_epochs=7, proxy_network="small_cnn"))
-    job = finding.prepare(config)
-    assert [*seen, job.problem.augmentation] == ["crop_flip", "crop_flip"]
-    assert job.problem.training.epochs == 7
-    assert any(isinstance(layer, nn.Conv2d) for layer in job.problem.make_model().modules())
+    problem = finding.prepare(config).problems[0]
+    assert [*seen, problem.augmentation] == ["crop_flip", "crop_flip"]
+    assert problem.training.epochs == 7
+    assert any(isinstance(layer, nn.Conv2d) for layer in problem.make_model().modules())
     compared_on = load_pool(config.data).splits(config.data, config.seed)
-    assert not torch.equal(job.problem.train.source, compared_on.train.source)
+    assert not torch.equal(problem.train.source, compared_on.train.source)
 
 
 def test_a_strategy_that_changed_since_is_not_mixed_in(tmp_path):

@@ -58,6 +58,9 @@ class ToyWorkers:
     def begin(self, seed):
         self.generator = torch.Generator().manual_seed(seed)
 
+    def agreed(self, stop):
+        return stop
+
     def run_stage(self, stage, params, meanwhile):
         meanwhile()
         distance = ((params - self.best[stage]) / BOUNDS).square().mean(dim=1)
@@ -240,7 +243,7 @@ def test_a_strategy_tells_how_many_trainings_blew_up(monkeypatch):
 
 
 def test_the_random_constant_keeps_the_best_it_has_tried():
-    agent = RandomConstant(SearchConfig(num_workers=3), Rule(("loss",)), 4, seed=0)
+    agent = RandomConstant(SearchConfig(agent="constant", num_workers=3), Rule(("loss",)), 4, seed=0)
     agent.begin_episode(0.0)
     best = agent.strategy_params[1].clone()
     for returns in ([0.0, 2.0, 1.0], [1.9, 1.0, 0.0], [1.9, float("nan"), 1.5]):

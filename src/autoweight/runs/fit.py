@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
+from autoweight.audit.find import find_label_issues
 from autoweight.config import Augmentation, BadSamples, TrainingConfig
 from autoweight.config.defaults import sensible_training
 from autoweight.data.checks import check_training_data
@@ -60,7 +60,7 @@ class Fitted:
         """What the weigher's memory says about the labels: `aw.find_label_issues`, whose options it takes."""
         if self.weigher is None:
             raise UserError("the audit reads what a weigher remembers, and none was used: fit with weigher='auto'.")
-        return import_module("autoweight.audit").find_label_issues(self.weigher, self.labels, **options)
+        return find_label_issues(self.weigher, self.labels, **options)
 
 
 def fit(
