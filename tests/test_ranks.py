@@ -117,7 +117,8 @@ def test_a_search_does_not_depend_on_the_number_of_ranks(tmp_path, searched):
 
 def test_a_training_over_ranks_is_that_of_one_process_to_rounding(split, tmp_path_factory):
     for one, two in zip(lines(split), lines(in_one_process(TRAIN, tmp_path_factory)), strict=True):
-        for key, value in two.items():
+        for key in two.keys() - {"weights"}:  # of which a rank sees its part alone
+            value = two[key]
             assert one[key] == (pytest.approx(value, rel=1e-4) if key == "train_loss" else value)
 
 
@@ -134,7 +135,7 @@ def test_trainings_over_ranks_go_on_after_a_kill(tmp_path, verb, split, compared
     assert again.wait() == [0, 0], again.said
     assert methods(tmp_path / "run") == methods(whole)
     assert sorted_lines(tmp_path / "run") == sorted_lines(whole)
-    assert {path.name for path in (tmp_path / "run").iterdir()} == {"config.yaml", "metrics.jsonl", "result.json"}
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {path.name for path in whole.iterdir()}
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the ranks in /proc")
