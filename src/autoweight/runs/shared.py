@@ -18,8 +18,8 @@ _POLL = 0.1
 
 def resumes(path: Path | None, resume: bool, ranks: Ranks) -> bool:
     """Whether to go on with the folder's run: as asked for, or because torchrun has started the ranks anew."""
-    begun = path is not None and (path / "config.yaml").exists()
-    return ranks.share(resume or (ranks.restarts > 0 and begun))
+    restarted = ranks.restarts > 0 and path is not None and (path / "config.yaml").exists()
+    return ranks.share(resume or restarted)
 
 
 def is_finished(path: Path | None, resume: bool, config: RunConfig | None, ranks: Ranks) -> bool:
