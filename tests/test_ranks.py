@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -160,7 +161,8 @@ def test_a_rank_that_hangs_ends_the_run_with_a_sentence(tmp_path):
     launched.processes[0].join(60)
     assert launched.processes[0].exitcode == 1
     launched.end()
-    assert "autoweight: rank 1 has not answered for 3 s: see what holds it up" in launched.said
+    # One that stopped in the middle of a meeting cannot be told from the others.
+    assert re.search("^autoweight: (rank 1|a rank) has not answered for 3 s: see what holds it up", launched.said)
 
 
 @pytest.mark.parametrize(
