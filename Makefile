@@ -1,4 +1,5 @@
-# Everything sets itself up: a virtual environment in .venv with the versions of constraints.txt.
+# Everything sets itself up: a virtual environment in .venv with the versions of constraints.txt. The demo needs little
+# of it (.venv/ready); tests and documents need every package that we work with (.venv/dev).
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -10,16 +11,16 @@ demo: .venv/ready
 test: check
 	$(BIN)/pytest -n auto
 
-check: .venv/ready
+check: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-format: .venv/ready
+format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: .venv/ready
+docs: .venv/dev
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build
 
 results: .venv/ready
@@ -31,5 +32,9 @@ clean:
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[cli]'
+	touch $@
+
+.venv/dev: .venv/ready
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@

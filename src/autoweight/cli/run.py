@@ -99,7 +99,8 @@ def _audit(words: list[str]) -> None:
         return
     base, words = base_config("audit", words)
     if value_of("--config", words) is None:
-        base = replace(base, data=replace(base.data, train_on_all=True))  # so that all samples are looked at
+        all_of_it = {"test_share": 0.0} if base.data.path else {"train_on_all": True}
+    base = replace(base, data=replace(base.data, **all_of_it))  # so that all samples are looked at
     typed = parse(AuditArguments, base, words)
     settings = method_settings(base, typed, (typed.method,))
     config = configured(base, typed, methods=(typed.method,), num_seeds=1, **settings)

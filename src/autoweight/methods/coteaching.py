@@ -57,6 +57,7 @@ class CoTeaching(Method):
             self._count(looks[0][0], looks[1][0], batch.labels, progress)
         share = self.dropped(progress)
         chosen = [smallest(losses.detach(), share) for _, losses in reversed(looks)]
+        self.note(batch, looks[0][1].detach(), chosen[0])
         for number, ((_, losses), own) in enumerate(zip(looks, chosen, strict=True)):
             self.descend((losses * own).sum() / own.sum(), number)
         return looks[0][1].detach().mean()

@@ -48,6 +48,7 @@ class ELR(Method):
         work = setup.fast(regularised) if isinstance(progress, Tensor) else regularised
         terms, moved = work(outputs, self.targets[batch.indices], self.keep)
         self.targets[batch.indices] = moved
+        self.note(batch, losses.detach(), None)
         self.descend(setup.mean(losses, None, batch.labels) + self.strength * terms.mean())
         return setup.mean(losses.detach(), None, batch.labels)
 

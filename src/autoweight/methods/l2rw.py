@@ -37,7 +37,9 @@ class L2RW(LookAhead):
         (model,), setup = self.networks, self.setup
         _, losses = setup.look(model, batch.inputs, batch.labels)
         slopes = setup.slopes(model, batch.inputs, batch.labels, self.trusted_gradient(trusted), losses.detach())
-        self.descend((losses * agreement_weights(slopes, self.total)).sum())
+        weights = agreement_weights(slopes, self.total)
+        self.note(batch, losses.detach(), weights * len(weights))  # as others count, in which 1 is a plain step's
+        self.descend((losses * weights).sum())
         return setup.mean(losses.detach(), None, batch.labels)
 
 

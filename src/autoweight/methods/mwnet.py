@@ -64,6 +64,7 @@ class MWNet(LookAhead):
         """A trial step, a step of the weight net, and a step of the network."""
         model, setup = self.networks[0], self.setup
         losses, gradient = self._trial(batch)
+        self.note(batch, losses, self.weigh(losses).detach())
         self._learn_to_weigh(batch, losses, gradient, trusted)
         if self.exact:
             _, again = setup.look(model, batch.inputs, batch.labels)
