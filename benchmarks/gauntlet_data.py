@@ -164,7 +164,7 @@ def asymmetric(problem: Problem, rate: float, rng) -> np.ndarray:
 def sample_dependent(problem: Problem, rate: float, rng) -> np.ndarray:
     """Samples that a linear model finds hard are mistaken more often, for the class that it takes them for."""
     flat = problem.inputs.reshape(len(problem.labels), -1)
-    model = LogisticRegression(C=0.1, max_iter=200).fit(flat[:_LARGEST_FIT], problem.labels[:_LARGEST_FIT])
+    model = LogisticRegression(C=0.1, max_iter=200, tol=1e-2).fit(flat[:_LARGEST_FIT], problem.labels[:_LARGEST_FIT])
     odds = model.predict_proba(flat)
     own = odds[np.arange(len(odds)), problem.labels]
     odds[np.arange(len(odds)), problem.labels] = 0

@@ -85,7 +85,7 @@ TOPICS = [
     _topics("none", 0, "longtail", 20, options=SHARP, **ADAMW, epochs=20),
 ]
 
-_tables = partial(Task, hidden=(64, 64), size=400, seeds=10)
+_tables = partial(Task, hidden=(64, 64), size=400, seeds=5)
 TABLES = [
     _tables("breast_cancer", **COSINE, epochs=30, batch=32),
     _tables("breast_cancer", "uniform", 0.3, **ADAM, epochs=80, batch=32),
@@ -118,7 +118,7 @@ TEACHER = [
     _teacher("uniform", 0.3, "longtail", 50, options=FOUR, size=8000, **ADAM, epochs=30, batch=128),
 ]
 
-_shapes = partial(Task, "shapes", channels=(8, 16, 32), hidden=(), size=1200, batch=64)
+_shapes = partial(Task, "shapes", channels=(6, 12, 20), hidden=(), size=1000, batch=64)
 SHAPES = [
     _shapes(norm=True, epochs=15, optimizer="adamw", lr=5e-3, decay=1e-2, schedule="cosine"),
     _shapes("uniform", 0.2, norm=True, epochs=40, optimizer="adamw", lr=5e-3, decay=1e-2, schedule="cosine"),
@@ -141,7 +141,7 @@ REVIEWS = [
     _reviews("none", 0, "step", 20, options=FIVE, **ADAM, epochs=20),
 ]
 
-_images = partial(Task, "digit_images", channels=(8, 16, 32), hidden=(32,), norm=True)
+_images = partial(Task, "digit_images", channels=(6, 12, 20), hidden=(32,), norm=True, size=800)
 IMAGES = [
     _images(epochs=15, optimizer="adamw", lr=3e-3, decay=1e-2, schedule="cosine", dropout=0.2),
     _images("uniform", 0.4, epochs=40, optimizer="sgd", lr=0.1, decay=5e-4, schedule="cosine"),

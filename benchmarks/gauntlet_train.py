@@ -83,7 +83,7 @@ class Stack(nn.Module):
             hidden = torch.baddbmm(bias, hidden, matrix.transpose(1, 2))
             if number < len(self.matrices) - 1:
                 hidden = functional.relu(self._normed(hidden, len(self.kernels) + number))
-                hidden = functional.dropout(hidden, self.task.dropout, self.training)
+                hidden = self._dropped(hidden)
         return hidden
 
     def _convolve(self, inputs: Tensor) -> Tensor:
@@ -95,6 +95,13 @@ class Stack(nn.Module):
                 images = self.norms[number](images.flatten(2)).view_as(images)
             images = functional.relu(images)
         return images.mean((2, 3)).view(batch, slots, -1).transpose(0, 1)
+
+    def _dropped(self, hidden: Tensor) -> Tensor:
+        """Dropout with the same masks for all methods of a seed, so that equal weights train equal networks."""
+        if not self.training or not self.task.dropout:
+            return hidden
+        kept = torch.rand(self.task.seeds, *hidden.shape[1:]) >= self.task.dropout
+        return hidden * kept.repeat(self.slots // self.task.seeds, 1, 1) / (1 - self.task.dropout)
 
     def _normed(self, hidden: Tensor, number: int) -> Tensor:
         if not self.task.norm:
@@ -181,9 +188,7 @@ class Run:
     def __init__(self, task: Task, methods: list[str], make: dict[str, Callable] | None = None) -> None:
         self.task, self.methods = task, methods
         numbers = range(task.seeds)
-        splits = [
-            split(task.family, task.size, dict(task.options), *task[1:5], seed=seed) for seed in numbers
-        ]
+        splits = [split(task.family, task.size, dict(task.options), *task[1:5], seed=seed) for seed in numbers]
         samples = min(len(part.given) for part in splits)
         self.samples, self.classes = samples, int(splits[0].test.labels.max()) + 1
         scored = [min(len(getattr(part, which).labels) for part in splits) for which in ("validation", "test")]
@@ -248,7 +253,10 @@ class Run:
         losses = functional.cross_entropy(*flat, reduction="none", label_smoothing=self.task.smoothing).view_as(labels)
         seen = zip(self.weighers, losses.detach(), logits.detach(), labels, batch.repeat(repeat, 1), strict=True)
         weights = torch.stack(
-            [weigher.weigh(own, outputs, given, progress, indices=places) for weigher, own, outputs, given, places in seen]
+            [
+                weigher.weigh(own, outputs, given, progress, indices=places)
+                for weigher, own, outputs, given, places in seen
+            ]
         )
         self.optimizer.zero_grad(set_to_none=True)
         (weights * losses).mean(1).sum().backward()

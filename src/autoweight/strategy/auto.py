@@ -16,9 +16,12 @@ import torch
 from torch import Tensor
 
 from autoweight.strategy.features import View
-from autoweight.strategy.memory import RATE, Memory
+from autoweight.strategy.census import Census
+from autoweight.strategy.memory import RATE, SLOPE, Memory
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.weigher import view_of
+
+_LEAST = 1e-30  # of the prior, whose logit has to be a number: below it, no margin makes a label wrong
 
 
 class Auto(Remembering):
@@ -39,6 +42,12 @@ class Auto(Remembering):
         labels, census = view.labels.long().clamp(min=0), memory.census
         rate = torch.full((), RATE, device=labels.device)
         margins = memory.margins(view.logits, labels, places, rate, view.valid)
-        wrong = (-memory.belief(margins, labels, places, view.valid)).sigmoid()
-        weights = census.within_class(1 - census.strength() * wrong, labels, view.valid)
+        relative = memory.relative(margins, labels, places, view.valid)
+        weights = census.within_class(1 - self._wrong(relative, census), labels, view.valid)
         return weights * census.rarity()[labels]
+
+    def _wrong(self, margins: Tensor, census: Census) -> Tensor:
+        """The probability that labels are wrong; without evidence that any is, it is improbable beforehand."""
+        lie = census.margins()
+        prior = (census.strength(lie) * census.prior(lie)).clamp(min=_LEAST)
+        return (torch.logit(prior) - SLOPE * margins).sigmoid()
