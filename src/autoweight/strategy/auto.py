@@ -15,8 +15,8 @@ Cost    Element-wise work on one batch of logits, and 17 bytes a sample.
 import torch
 from torch import Tensor
 
-from autoweight.strategy.features import View
 from autoweight.strategy.census import Census
+from autoweight.strategy.features import View
 from autoweight.strategy.memory import RATE, SLOPE, Memory
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.weigher import view_of
@@ -47,7 +47,11 @@ class Auto(Remembering):
         return weights * census.rarity()[labels]
 
     def _wrong(self, margins: Tensor, census: Census) -> Tensor:
-        """The probability that labels are wrong; without evidence that any is, it is improbable beforehand."""
+        """The probability that labels are wrong; without evidence that any is, it is improbable beforehand.
+
+        With evidence of two groups they lie apart, so that a margin says more: its slope doubles.
+        """
         lie = census.margins()
-        prior = (census.strength(lie) * census.prior(lie)).clamp(min=_LEAST)
-        return (torch.logit(prior) - SLOPE * margins).sigmoid()
+        strength = census.strength(lie)
+        prior = (strength * census.prior(lie)).clamp(min=_LEAST)
+        return (torch.logit(prior) - SLOPE * (1 + strength) * margins).sigmoid()
