@@ -104,11 +104,11 @@ class Census:
     def strength(self, margins: Margins | None = None) -> Tensor:
         """How far what is contradicted may be taken for wrong, from 0 to 1.
 
-        A wrong label is contradicted as firmly as right ones are confirmed, so that margins fall into two groups; a hard
-        sample is contradicted a little, and for a while; and nobody is believed who does no better than chance. All are
-        read off the shape of the margins, not their size, which differs with the noise, the decay and how long the
-        training has run. Weights change the margins that they come from, so that a weak evidence would feed itself: it
-        has to pass a switch, at one half.
+        A wrong label is contradicted as firmly as right ones are confirmed, so that margins fall into two groups. A
+        hard sample is contradicted a little, and for a while. Nobody is believed who does no better than chance. All
+        three are read off the shape of the margins, not their size, which differs with the noise, the decay and how
+        long the training has run. Weights change the margins that they come from, so that weak evidence would feed
+        itself: it has to pass a switch, at one half.
         """
         margins = self.margins() if margins is None else margins
         by_chance = 1 - 1 / max(len(self.counts), 2)
