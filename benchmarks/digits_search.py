@@ -17,10 +17,11 @@ import tempfile
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import torch
 
-from autoweight.config import CmaesConfig, RunConfig, SearchConfig
+from autoweight.config import ActorCriticConfig, AgentName, CmaesConfig, RunConfig, SearchConfig
 from autoweight.config.presets import noise, rare
 from autoweight.recipes import get_recipe
 from autoweight.runs import compare, find
@@ -33,6 +34,17 @@ TEST_SEEDS = 5
 ACTOR_CRITIC = SearchConfig(agent="actor-critic")
 HALF = SearchConfig(proxy_epochs=30, num_episodes=26, choice_rounds=4)
 FEW = {"num_workers": 11, "num_episodes": 6, "choice_rounds": 2}
+# Around margins, on the same steps of 0.2 of the box, without warm-up.
+FROM_MARGINS = {
+    **FEW,
+    "features": ("margin",),
+    "start": {"margin": 4.0},
+    "warmup_stages": 0,
+    "cmaes": CmaesConfig(sigma=0.2),
+    "actor_critic": ActorCriticConfig(noise_start=0.2, noise_end=0.1),
+}
+# Around what auto does, but for raising rare classes.
+FROM_BELIEF = FROM_MARGINS | {"features": ("belief",), "start": {"belief": 0.5}, "within_class": True}
 LAST_GUESS = {"num_episodes": 15, "choice_rounds": 0}
 SAMPLED = replace(ACTOR_CRITIC, actor_critic=replace(ACTOR_CRITIC.actor_critic, update="sampled"))
 
@@ -54,10 +66,15 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes, few trainings": ("digits-noise", SearchConfig(**FEW)),
     "constant, few trainings": ("digits-noise", SearchConfig(agent="constant", **FEW)),
     "cmaes, few trainings, from small losses": ("digits-noise", noise(SearchConfig(**FEW))),
+    **{
+        f"{place}, {agent}": ("digits-noise", SearchConfig(agent=agent, **settings))
+        for place, settings in (("memory", FROM_MARGINS), ("belief", FROM_BELIEF))
+        for agent in get_args(AgentName)
+    },
 }
 BY_CLASS = {"label_feature": "class_frequency"}
 RARE = rare(SearchConfig())
-SATURATING = replace(RARE, cmaes=CmaesConfig())
+SATURATING = replace(RARE, start={}, cmaes=CmaesConfig())
 
 
 def coarse(search: SearchConfig, share: float) -> SearchConfig:

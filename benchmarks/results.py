@@ -5,7 +5,7 @@
 
 A kept run is one JSON, results/runs/NAME.json: the run's result.json with the configuration that it ran under, less the
 paths of the machine. A search also leaves its strategy as results/strategies/NAME.safetensors; STRATEGY is the name of
-the kept one that law was trained with. NAME-late is the strategy NAME, retimed: docs/results.md.
+the kept one that law was trained with. NAME-late is the strategy NAME, retimed: docs/lab-notes.md.
 """
 
 import json
@@ -205,18 +205,24 @@ def is_present(run: dict[str, Any]) -> bool:
         return False
     config = run["config"]
     today, defaults = (json.loads(json.dumps(asdict(x))) for x in (get_recipe(config["recipe"]), RunConfig(recipe="")))
-    config = config | {"search": nested(config["search"], defaults["search"]["cmaes"])}
+    config = config | {"search": nested(config["search"], defaults["search"])}
     parts = ("data", "training", "search")
     return not any(first_difference(today[part], defaults[part] | config[part]) for part in parts)
 
 
-def nested(search: dict[str, Any], cmaes: dict[str, Any]) -> dict[str, Any]:
-    """A search's settings with those of CMA-ES in their own part; runs kept earlier had them beside the others."""
-    if "cmaes" in search:
+def nested(search: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """A search's settings where they stand today.
+
+    Runs kept earlier had those of CMA-ES beside the others, or the place to begin among its own.
+    """
+    if "start" in search:
         return search
+    if "cmaes" in search:
+        cmaes = dict(search["cmaes"])
+        return search | {"start": cmaes.pop("start", {}), "cmaes": cmaes}
     own = {name: search[name] for name in ("knots", "sigma", "coarse_share") if name in search}
     start = {name: search[f"start_{name}"] for name in ("loss", "bias") if search.get(f"start_{name}")}
-    return search | {"cmaes": cmaes | own | {"start": start}}
+    return search | {"start": start, "cmaes": defaults["cmaes"] | own}
 
 
 def summary(tasks: dict[Task, Rows], runs: Runs) -> Iterator[str]:

@@ -1,11 +1,27 @@
-"""What the seams have to carry, in miniature: rivals that look ahead, train two networks or keep counts; a network."""
+"""What the seams have to carry, in miniature: rivals that look ahead, train two networks or keep counts; a network.
+
+And ways to begin or finish a training by a rival of the package.
+"""
+
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.functional import cross_entropy
 
 import autoweight as aw
+from autoweight.config import TrainingConfig
+from autoweight.data.corruptions import uniform_noise
+from autoweight.data.loader import Batch, Loader
 from autoweight.methods.method import Method
+from autoweight.training.ahead import losses_at, slopes_along
+from autoweight.training.loop import Training, train
+from autoweight.training.steps import Slot
+
+from .conftest import make_blobs
+
+CONFIG = TrainingConfig(epochs=12, batch_size=16, num_stages=3, drop_stages=(), learning_rate=0.05)
 
 
 class LookAhead(Method):
@@ -97,3 +113,43 @@ class WithScratch(nn.Linear):
         if self.training:
             self.mean.lerp_(inputs.detach().mean(dim=0), 0.3)
         return super().forward(inputs - self.mean)
+
+
+def with_norm(outputs: int = 3) -> nn.Module:
+    return nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, outputs))
+
+
+def double_losses(outputs, labels):
+    return cross_entropy(outputs, labels, reduction="none")
+
+
+def batch_of(samples, count=16, start=0):
+    rows = torch.arange(start, start + count)
+    return Batch(samples.inputs[rows], samples.labels[rows], rows)
+
+
+def begun(method, make_model=with_norm, config=CONFIG, noise=0.6):
+    """A method with a network in double precision, so that small differences can be told from rounding."""
+    samples = uniform_noise(make_blobs(64), noise, seed=1)
+    torch.manual_seed(3)
+    slot = Slot(make_model(), Loader(samples, 16, seed=0), method, config, make_model=make_model)
+    for network in method.networks:
+        network.double().train()
+    method.setup = replace(
+        method.setup,
+        look=lambda model, inputs, labels: (lambda out: (out.detach(), double_losses(out, labels)))(model(inputs)),
+        ahead=lambda model, inputs, labels, params: losses_at(model, inputs, labels, params, double_losses),
+        slopes=lambda model, inputs, labels, along: slopes_along(model, inputs, labels, along, double_losses),
+    )
+    samples = replace(samples, inputs=samples.inputs.double())
+    trusted = replace(make_blobs(32, seed=9), inputs=make_blobs(32, seed=9).inputs.double())
+    return slot, batch_of(samples), batch_of(trusted)
+
+
+def trained(method, make_model=with_norm, noise=0.6, count=240, **changes):
+    """A training on blobs of which so many labels were redrawn."""
+    noisy = uniform_noise(make_blobs(count), noise, seed=1)
+    training = Training(make_model, noisy, make_blobs(60, seed=9), method, seed=2, name="mine")
+    (one,) = train([training], replace(CONFIG, **changes)).trained
+    assert one.failure == ""
+    return one.slot, noisy

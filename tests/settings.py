@@ -1,18 +1,22 @@
-"""One table of tiny trainings: every optimiser, schedule, task, kind of input and memory that a training can have.
+"""Tables of tiny trainings: every optimiser, schedule, task, kind of input and memory that a training can have, and
+every method that is more than a rule.
 
-It feeds the tests that fast ways to train agree with the plain loop, on a CPU and on a GPU, and that a killed training
+They feed the tests that fast ways to train agree with the plain loop, on a CPU and on a GPU, and that a killed training
 goes on to the same bits.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from autoweight.config import TrainingConfig
+from autoweight.config import Knob, TrainingConfig
 from autoweight.data import Samples
+from autoweight.methods import TrainingFacts, make_method
+from autoweight.methods.method import Method
 from autoweight.strategy import Rule
 from autoweight.workers import Problem
 
@@ -145,6 +149,34 @@ SETTINGS: dict[str, Problem] = {
     "memory of tokens": problem(Tagger, tokens, task="tokens", rule=REMEMBERING),
     "memory of targets": problem(one_target, targets, task="regression", learning_rate=0.02, rule=Rule(("history",))),
     "memory, dict inputs, adamw": problem(Text, texts, training=ADAM, optimizer="adamw", rule=REMEMBERING),
+}
+
+
+class Rival(NamedTuple):
+    """A method with its knobs, and the setting that it trains in."""
+
+    method: str
+    setting: str
+    knobs: dict[str, Knob]
+
+    def make(self) -> Method:
+        """The method, set up for the setting's training set."""
+        train = SETTINGS[self.setting].train
+        return make_method(self.method, TrainingFacts(train.class_counts, train.clean), self.knobs)
+
+
+RIVALS: dict[str, Rival] = {
+    "l2rw": Rival("l2rw", "momentum", {"total": 0.5}),
+    "l2rw, dict inputs": Rival("l2rw", "dict inputs", {}),
+    "l2rw, regression": Rival("l2rw", "regression", {"trusted": 20, "trusted_batch": 10, "total": 0.2}),
+    "mwnet": Rival("mwnet", "momentum", {}),
+    "mwnet, exact": Rival("mwnet", "cosine", {"exact": True, "normalise": True}),
+    "mwnet, tuple inputs": Rival("mwnet", "tuple inputs", {}),
+    "mentornet": Rival("mentornet", "nesterov", {}),
+    "coteaching": Rival("coteaching", "momentum", {"rise": 0.5}),
+    "coteaching, drop, dict inputs": Rival("coteaching", "dict inputs", {"drop": 0.3}),
+    "gce": Rival("gce", "adam", {}),
+    "elr": Rival("elr", "momentum", {}),
 }
 
 

@@ -185,3 +185,16 @@ def test_bounded_actors_stay_in_the_box():
     actor = Actor(4, Rule(("loss", "label")).bounds, (8, 8, 8), 4, bounded=True)
     params = actor(torch.tensor([[1.0, 1e6, -1e6]]))
     assert (params.abs() <= Rule(("loss", "label")).bounds).all()
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_an_actor_answers_about_its_place_to_begin_first(bounded):
+    agent = ActorCriticConfig(bounded=bounded)
+    config = SearchConfig(features=("margin",), start={"margin": 4.0, "bias": -5.0}, actor_critic=agent, num_workers=3)
+    learner = ActorCritic(config, Rule.of(config), 20, seed=0).learner
+    states = torch.tensor([[0.0, 2.3, 0.1], [7.0, 1.0, 0.8], [19.0, 0.1, 0.95]])
+    answers = learner.actor(states)
+    # To within a share of the box: the bias begins at a wall, a little inside of which there is slope to leave by.
+    assert_close(answers / Rule.of(config).bounds, torch.tensor([[0.4, -1.0, 0.0]]).expand(3, -1), atol=0.06, rtol=0)
+    answers[:, 1].sum().backward()
+    assert learner.actor.layers[-1].bias.grad[1].abs() > 0.01

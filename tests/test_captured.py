@@ -23,7 +23,7 @@ from autoweight.workers.base import ParamsWeigher
 
 from .conftest import make_blobs
 from .rivals import Rationed, WithScratch
-from .settings import SETTINGS
+from .settings import RIVALS, SETTINGS
 from .test_settings import assert_agree, assert_no_reward_without_weights, weigher_for
 from .test_settings import run as run_setting
 from .test_workers import PARAMS, check_meanwhile, cnn, images, mlp, problem, run, with_dropout
@@ -125,6 +125,26 @@ def test_captured_steps_equal_plain_ones_in_every_setting(stand_in, name):
         slot = Slot(setting.make_model(), loader, Weighted(weigher_for(setting)), config)
         kind([slot], config, total_steps=12).run(0, 12)
         slots.append(slot)
+    for one, two in zip(*(slot.tensors() for slot in slots), strict=True):
+        assert_close(two.double(), one.double(), atol=1e-4, rtol=1e-4)
+
+
+def rival_slot(rival, device="cpu"):
+    """A rival's training under way, with trusted samples where it needs some."""
+    setting = SETTINGS[rival.setting]
+    torch.manual_seed(0)
+    method, model = rival.make(), setting.make_model().to(device)
+    loader, trusted = (Loader(part.to(device), 16, seed=1) for part in (setting.train, setting.val))
+    return Slot(model, loader, method, setting.training, trusted=trusted, make_model=setting.make_model)
+
+
+@pytest.mark.parametrize("stand_in", [reversed], indirect=True, ids=["in reverse"])
+@pytest.mark.parametrize("name", RIVALS)
+def test_captured_rivals_equal_plain_ones(stand_in, name):
+    slots = [rival_slot(RIVALS[name]) for _ in range(2)]
+    for kind, slot in zip((PlainSteps, CapturedSteps), slots, strict=True):
+        assert slot.method.capturable
+        kind([slot], slot.config, total_steps=12).run(0, 12)
     for one, two in zip(*(slot.tensors() for slot in slots), strict=True):
         assert_close(two.double(), one.double(), atol=1e-4, rtol=1e-4)
 

@@ -51,7 +51,7 @@ def test_side_by_side_gives_the_same_and_goes_on_where_one_of_a_group_is_missing
     together = replace(SHORT, side_by_side=2)
     expected = accuracies(compare(SHORT, tmp_path / "one"))
     assert accuracies(compare(together, tmp_path / "two")) == expected
-    assert not list((tmp_path / "two").rglob("*-0*"))  # checkpoints have served
+    assert not list((tmp_path / "two" / "checkpoint").rglob("*-0*"))  # checkpoints have served
     metrics = tmp_path / "two" / "metrics.jsonl"
     lines = metrics.read_text().splitlines()
     without = [

@@ -64,8 +64,8 @@ def test_first_difference_names_key_and_values():
     "make",
     [
         lambda: DataConfig(noise_rate=-0.1),
-        lambda: DataConfig(train_size=0),
-        lambda: DataConfig(val_size=0),
+        lambda: DataConfig(train_size=-1),
+        lambda: DataConfig(val_size=-1),
         lambda: DataConfig(imbalance_factor=0.5),
         lambda: TrainingConfig(epochs=0),
         lambda: TrainingConfig(learning_rate=0.0),

@@ -1,14 +1,38 @@
+"""Every example runs as a user types it, and weighting helps there."""
+
 import subprocess
 import sys
 from pathlib import Path
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "plain_loop.py"
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def accuracy_of(*words: str) -> float:
-    shown = subprocess.run([sys.executable, EXAMPLE, *words], capture_output=True, text=True, check=True).stdout
+def accuracy_of(name: str, *words: str) -> float:
+    command = [sys.executable, EXAMPLES / f"{name}.py", *words]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return float(shown.split()[-1].rstrip("%"))
 
 
 def test_three_lines_in_a_plain_loop_help():
-    assert accuracy_of() > accuracy_of("none") + 5
+    assert accuracy_of("plain_loop") > accuracy_of("plain_loop", "none") + 5
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "least"),
+    [  # above what the same training reaches without weights, where it is long enough to tell
+        ("lightning_digits", (), 88),
+        ("skorch_digits", (), 88),
+        ("sklearn_forest", (), 94.5),
+        ("transformers_text", ("auto", "1"), 20),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_an_example_runs_and_its_weights_help(name, words, least):
+    assert accuracy_of(name, *words) > least
+
+
+def test_no_example_is_forgotten():
+    known = {"plain_loop", "lightning_digits", "skorch_digits", "sklearn_forest", "transformers_text"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == known

@@ -90,7 +90,10 @@ class OneRow(nn.Linear):
         (lambda: small_search(train=(torch.randn(4, 2),)), "data are a pair of tensors"),
         (lambda: small_search(train=[(torch.randn(2), 0), (torch.randn(3), 1)]), "all inputs of one shape"),
         (lambda: small_search(train=[(torch.randn(2), "cat")] * 4), "labels integers"),
-        (lambda: small_search(train=[{"x": torch.randn(2), "y": 1, "z": 2}] * 4), "a Dataset of such pairs"),
+        (
+            lambda: small_search(train=[{"x": torch.randn(2), "z": 2}] * 4),
+            "has its label under label, labels, target, y",
+        ),
         (lambda: aw.TrainingConfig(precision="fp16"), "unknown precision 'fp16'"),
         (lambda: aw.TrainingConfig(epochs=8.5), "training.epochs takes a whole number, but is 8.5"),
         (lambda: aw.TrainingConfig(epochs=True), "training.epochs takes a whole number, but is True"),
@@ -167,9 +170,9 @@ def test_sparse_inputs_are_made_dense(sparse):
     ("config", "sentence"),
     [({"num_workers": 4}, "at least 5 workers"), ({"agent": "constant", "num_workers": 1}, "at least 2")],
 )
-def test_too_few_workers_are_refused_before_anything_trains(config, sentence):
+def test_too_few_workers_are_refused_at_once(config, sentence):
     with pytest.raises(aw.UserError, match=sentence):
-        prepare_search(lambda: nn.Linear(2, 3), make_blobs(64), make_blobs(60, seed=9), SearchConfig(**config))
+        SearchConfig(**config)
 
 
 def test_a_validation_set_that_tells_little_gets_a_word():

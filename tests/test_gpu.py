@@ -15,6 +15,7 @@ import autoweight as aw
 from autoweight.config import TrainingConfig
 from autoweight.data import Samples
 from autoweight.data.loader import Loader
+from autoweight.methods import TrainingFacts, make_method
 from autoweight.methods.method import Weighted
 from autoweight.models import make_network
 from autoweight.storage.checkpoint import CheckpointFile
@@ -26,7 +27,8 @@ from autoweight.workers import GraphedWorkers, Problem, SequentialWorkers, make_
 
 from .conftest import make_blobs
 from .rivals import LookAhead, Rationed, WithScratch
-from .settings import SETTINGS, TRAINING
+from .settings import RIVALS, SETTINGS, TRAINING
+from .test_captured import rival_slot
 from .test_settings import assert_agree, assert_no_reward_without_weights, run, weigher_for
 
 pytestmark = [
@@ -132,13 +134,15 @@ class KilledError(Exception):
     pass
 
 
-def trained(setting: Problem, method, checkpoint: CheckpointFile | None = None, kill_at: int | None = None):
+def trained(
+    setting: Problem, method, checkpoint: CheckpointFile | None = None, kill_at: int | None = None, recorded=False
+):
     def kill(report):
         if report.stage == kill_at:
             raise KilledError
 
     data = setting.train.to(DEVICE), setting.val.to(DEVICE)
-    training = Training(setting.make_model, *data, method, seed=5, on_stage=kill)
+    training = Training(setting.make_model, *data, method, seed=5, on_stage=kill, recorded=recorded)
     outcome = train([training], setting.training, checkpoint)
     assert outcome.seconds > 0
     assert outcome.trained[0].failure == ""
@@ -157,6 +161,42 @@ def test_a_killed_training_goes_on_to_the_same_parameters(name, tmp_path, monkey
     assert len(made) == 3  # all of them captured
     for one, two in zip(resumed, whole, strict=True):
         assert_close(one.double(), two.double(), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_captured_rivals_equal_plain_ones(name):
+    slots = [rival_slot(RIVALS[name], DEVICE) for _ in range(2)]
+    with repeatable_kernels():
+        for kind, slot in zip((PlainSteps, CapturedSteps), slots, strict=True):
+            kind([slot], slot.config, total_steps=12).run(0, 12)
+    for one, two in zip(*(slot.tensors() for slot in slots), strict=True):
+        assert_close(two.double(), one.double(), atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("method", ["l2rw", "mwnet"])
+def test_captured_and_compiled_look_ahead_equals_the_plain_one(method):
+    setting = replace(SETTINGS["momentum"].training, compile=True, learning_rate=0.01)
+    data, slots = images(320, 0).to(DEVICE), []
+    for kind, config in ((PlainSteps, replace(setting, compile=False)), (CapturedSteps, setting)):
+        torch.manual_seed(0)
+        model = make_network("small_resnet", (3, 32, 32), 10).to(DEVICE)
+        made = make_method(method, TrainingFacts(data.class_counts, data.clean), {})
+        slot = Slot(model, Loader(data, 64, seed=1), made, config, trusted=Loader(data, 64, seed=2))
+        with repeatable_kernels():
+            losses = kind([slot], config, total_steps=8).run(0, 8).losses
+        slots.append(losses)
+    assert_close(slots[1], slots[0], atol=1e-2, rtol=1e-2)
+
+
+def test_a_captured_training_is_recorded_and_stays_the_same():
+    setting = SETTINGS["memory"]
+    plain, recorded = (
+        trained(setting, Weighted(weigher_for(setting)), recorded=recorded) for recorded in (False, True)
+    )
+    weight, loss = recorded[-2:]
+    assert weight.isfinite().all()
+    assert loss.isfinite().all()
+    assert all(torch.equal(*pair) for pair in zip(plain, recorded, strict=False))
 
 
 def test_a_method_that_cannot_be_captured_trains_plainly():

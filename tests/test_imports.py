@@ -12,25 +12,28 @@ import autoweight
 
 ROOT = Path(autoweight.__file__).parent
 
-BASE = {"config", "errors", "storage"}
+BASE = {"config", "errors", "ranks", "storage"}
 DATA = {"data", "models"}
 # What each room may import of ours, besides itself.
 ALLOWED = {
     "errors": set(),
-    "storage": {"errors"},
+    "ranks": {"errors"},
+    "storage": {"errors", "ranks"},
     "config": {"errors"},
     "data": {"config", "errors"},
     "models": {"config", "errors"},
     "strategy": BASE,
     "methods": BASE | {"data", "strategy"},
-    "training": BASE | DATA | {"strategy", "methods"},
+    "training": BASE | DATA | {"strategy", "methods", "distributed"},
     "workers": BASE | DATA | {"strategy", "methods", "training"},
     "finding": BASE | DATA | {"strategy", "methods", "training", "workers"},
     "runs": BASE | DATA | {"strategy", "methods", "training", "workers", "finding", "audit"},
     "recipes": {"config", "errors"},
     "report": BASE | {"strategy", "audit", "runs"},
     "audit": BASE | {"strategy", "methods"},
-    "integrations": BASE | {"strategy", "methods"},
+    "distributed": BASE | {"strategy"},
+    "integrations": BASE | {"strategy", "methods", "audit", "distributed"},
+    **{extra: {"integrations"} for extra in ("lightning", "transformers", "skorch", "sklearn")},
 }
 ANYTHING = {"__init__", "__main__", "cli"}
 """The public names and the command line are above all rooms."""

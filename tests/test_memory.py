@@ -34,18 +34,16 @@ class PlainMemory:
     """One number after the other."""
 
     def __init__(self):
-        self.own, self.rival, self.rival_class, self.loss = {}, {}, {}, {}
+        self.means, self.rival_class, self.loss = {}, {}, {}
 
     def margin(self, index, probabilities, label):
-        self.own[index] = (1 - RATE) * self.own.get(index, 0.0) + RATE * probabilities[label]
         others = [name for name in range(CLASSES) if name != label]
         strongest = max(others, key=lambda name: probabilities[name])
-        known = self.rival_class.get(index)
-        kept = 0.0 if known is None else (1 - RATE) * self.rival[index] + RATE * probabilities[known]
-        if known is None or RATE * probabilities[strongest] > kept:
-            known, kept = strongest, RATE * probabilities[strongest]
-        self.rival[index], self.rival_class[index] = kept, known
-        return self.own[index] - kept
+        now = probabilities[label] - probabilities[strongest]
+        if now < 0:
+            self.rival_class[index] = strongest
+        self.means[index] = (1 - RATE) * self.means.get(index, 0.0) + RATE * now
+        return self.means[index]
 
     def remember(self, index, loss):
         self.loss[index] = loss if index not in self.loss else (1 - RATE) * self.loss[index] + RATE * loss
@@ -62,7 +60,7 @@ def test_margin_and_history_are_those_of_a_plain_loop(scale):
     memory, plain = Memory.empty(SAMPLES, CLASSES), PlainMemory()
     for losses, logits, labels, indices in visits():
         view = View(losses, logits, labels, torch.ones(5, dtype=torch.bool))
-        columns = rule._remembered(torch.tensor(0.0), view, memory, indices)
+        columns = rule._remembered(torch.tensor(0.0), view, labels, memory, indices)
         rows = list(
             zip(indices.tolist(), logits.softmax(dim=-1).tolist(), labels.tolist(), losses.tolist(), strict=True)
         )
@@ -72,14 +70,18 @@ def test_margin_and_history_are_those_of_a_plain_loop(scale):
         assert_close(columns["margin"], torch.tensor(margins), atol=1e-5, rtol=1e-5)
         history = [plain.history(index, scale) for index, *_ in rows]
         assert_close(columns["history"], torch.tensor(history), atol=2e-3, rtol=2e-3)
-    assert memory.sums[:, 0].sum() == len(plain.loss)
+    assert memory.loss_sums[:, 0].sum() == len(plain.loss)
+    for index, rival in plain.rival_class.items():
+        assert memory.columns["rival_class"][index] == rival
+        if plain.means[index] < 0:
+            assert memory.predicted[index] == rival
 
 
 def test_of_two_classes_the_margin_is_that_of_the_averaged_predictions():
     memory, means = Memory.empty(SAMPLES, 2), torch.zeros(SAMPLES, 2)
     for _, logits, labels, indices in visits(classes=2):
         valid = torch.ones(5, dtype=torch.bool)
-        margin = memory.predictions(logits, labels, indices, torch.tensor(RATE), valid).margin
+        margin = memory.margins(logits, labels, indices, torch.tensor(RATE), valid)
         means[indices] = torch.lerp(means[indices], logits.softmax(dim=-1), RATE)
         signed = means[indices, labels] - means[indices, 1 - labels]
         assert_close(margin, signed, atol=1e-5, rtol=1e-5)
@@ -91,7 +93,7 @@ def test_weights_are_made_of_the_remembered_features_and_the_rate_that_was_found
     rate = torch.tensor(math.log(RATE / (1 - RATE)) + 1.0).sigmoid()
     for losses, logits, labels, indices in visits(6):
         valid = torch.ones(5, dtype=torch.bool)
-        margin = memory.predictions(logits, labels, indices, rate, valid).margin
+        margin = memory.margins(logits, labels, indices, rate, valid)
         history = memory.standing(memory.losses(losses, labels, indices, rate, valid), labels, by_class=True)
         weights = strategy.weigh(losses, logits, labels, progress=0.5, indices=indices)
         assert_close(weights, 1 + torch.tanh(2.0 * margin - 0.5 * history + 0.25), atol=1e-5, rtol=1e-5)
@@ -143,8 +145,10 @@ def test_a_sample_whose_loss_is_no_number_is_not_remembered_and_harms_nobody():
     assert weights.isfinite().all()
     columns = strategy.memory.columns
     assert columns["loss"][indices[2]] == -1
-    assert columns["own"][indices[2]] == 0
-    assert strategy.memory.sums[:, 0].sum() == 4
+    assert columns["margin"][indices[2]] == 0
+    assert columns["label"][indices[2]] == -1
+    assert strategy.memory.loss_sums[:, 0].sum() == 4
+    assert strategy.memory.census.counts[:, 0].sum() == 4
 
 
 def test_a_memory_costs_a_few_numbers_a_sample_however_many_classes():
@@ -198,6 +202,4 @@ def test_a_constant_may_remember_too():
     logits = model(data)
     losses = cross_entropy(logits, labels, reduction="none")
     weights = constant.weigh(losses, logits, labels, progress=0.5, indices=torch.arange(6))
-    assert torch.equal(
-        weights.argsort(), constant.memory.columns["own"].sub(constant.memory.columns["rival"]).argsort()
-    )
+    assert torch.equal(weights.argsort(), constant.memory.columns["margin"].argsort())

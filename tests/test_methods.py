@@ -55,11 +55,11 @@ def test_weights_have_the_shape_and_type_of_the_losses_and_no_gradient(name, pro
 
 @pytest.mark.parametrize("name", WEIGHERS)
 def test_weights_follow_a_permutation(name, knobs_of_method):
-    weigher = make_weigher(name, FACTS, knobs_of_method.get(name, {}))
+    weigher, other = (make_weigher(name, FACTS, knobs_of_method.get(name, {})) for _ in range(2))
     losses, logits, labels = make_batch()
     order = torch.tensor([3, 1, 5, 0, 4, 2])
     weights = weigher.weigh(losses, logits, labels, progress=0.6, indices=torch.arange(6))
-    moved = weigher.weigh(losses[order], logits[order], labels[order], progress=0.6, indices=torch.arange(6)[order])
+    moved = other.weigh(losses[order], logits[order], labels[order], progress=0.6, indices=torch.arange(6)[order])
     assert_close(moved, weights[order])
 
 
@@ -85,12 +85,12 @@ def test_a_batch_that_torch_would_bend_is_refused(name, losses, labels, sentence
 
 @pytest.mark.parametrize("name", WEIGHERS)
 def test_half_precision_around_it_changes_no_weight(name, knobs_of_method):
-    weigher = make_weigher(name, FACTS, knobs_of_method.get(name, {}))
+    weigher, other = (make_weigher(name, FACTS, knobs_of_method.get(name, {})) for _ in range(2))
     losses, logits, labels = (part.detach() for part in make_batch())
     logits = logits.bfloat16()
     weights = weigher.weigh(losses, logits.float(), labels, progress=0.6, indices=torch.arange(6))
     with torch.autocast("cpu", torch.bfloat16):
-        half = weigher.weigh(losses, logits, labels, progress=0.6, indices=torch.arange(6))
+        half = other.weigh(losses, logits, labels, progress=0.6, indices=torch.arange(6))
     assert torch.equal(half, weights)
 
 
@@ -117,12 +117,14 @@ def test_self_paced_refuses_a_progress_that_is_no_share(progress):
 @pytest.mark.parametrize("name", WEIGHERS)
 def test_methods_compile_as_one_piece(name, knobs_of_method):
     """Captured steps on a GPU compile them; here without generating code."""
-    weigher = make_weigher(name, FACTS, knobs_of_method.get(name, {}))
+    weigher, plain = (make_weigher(name, FACTS, knobs_of_method.get(name, {})) for _ in range(2))
+    for one in (weigher, plain):
+        one.reserve(6, 3, "cpu")
     compiled = torch.compile(type(weigher).weigh, backend="eager", fullgraph=True)
     losses, logits, labels = (part.detach() for part in make_batch())
     for progress in torch.tensor([0.0, 0.6], dtype=torch.float64):
         weights = compiled(weigher, losses, logits, labels, progress=progress, indices=torch.arange(6))
-        assert_close(weights, weigher.weigh(losses, logits, labels, progress=progress, indices=torch.arange(6)))
+        assert_close(weights, plain.weigh(losses, logits, labels, progress=progress, indices=torch.arange(6)))
 
 
 @pytest.mark.parametrize("name", WEIGHERS)
@@ -156,7 +158,7 @@ def test_every_method_has_a_card(name):
 
     card = inspect.getdoc(inspect.getmodule(METHODS[name]))
     assert card.startswith(f"{name}: ")
-    for part in ("Idea", "Knobs", "Cost"):
+    for part in ("Idea", "Told", "Knobs", "Cost"):
         assert f"\n{part}" in card
 
 

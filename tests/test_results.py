@@ -106,10 +106,10 @@ def test_the_summary_has_only_searches_that_their_recipe_would_make_today(result
     today = json.loads(json.dumps(asdict(get_recipe("cifar10-noise"))))
     former = today | {"search": today["search"] | {"head_start": 18}}
     larger = today | {"data": today["data"] | {"train_size": 20_000}}
-    flat = today["search"]["cmaes"] | {
-        f"start_{key}": value for key, value in today["search"]["cmaes"]["start"].items()
-    }
-    beside = today | {"search": {key: value for key, value in (today["search"] | flat).items() if key != "cmaes"}}
+    rest = {key: value for key, value in today["search"].items() if key not in ("cmaes", "start")}
+    start, cmaes = today["search"]["start"], today["search"]["cmaes"]
+    within = today | {"search": rest | {"cmaes": cmaes | {"start": start}}}
+    beside = today | {"search": rest | cmaes | {f"start_{key}": value for key, value in start.items()}}
     older = beside | {"search": {key: value for key, value in beside["search"].items() if key != "start_loss"}}
 
     def trained(strategy):
@@ -120,6 +120,7 @@ def test_the_summary_has_only_searches_that_their_recipe_would_make_today(result
         "found": {"seeds": [0], "methods": {}, "config": today, "search": {"seconds": 240.0}},
         "once": {"seeds": [0], "methods": {}, "config": former, "search": {"seconds": 240.0}},
         "large": {"seeds": [0], "methods": {}, "config": larger, "search": {"seconds": 240.0}},
+        "within": {"seeds": [0], "methods": {}, "config": within, "search": {"seconds": 240.0}},
         "kept": {"seeds": [0], "methods": {}, "config": beside, "search": {"seconds": 240.0}},
         "old": {"seeds": [0], "methods": {}, "config": older, "search": {"seconds": 240.0}},
         "a": trained("found"),
@@ -127,6 +128,7 @@ def test_the_summary_has_only_searches_that_their_recipe_would_make_today(result
         "d": trained("large"),
         "e": trained("old"),
         "f": trained("kept"),
+        "g": trained("within"),
         "c": {
             "seeds": [0],
             "methods": {name: {"test_accuracy": [0.7], "train_seconds": [1]} for name in ("uniform", "focal")},
@@ -137,7 +139,7 @@ def test_the_summary_has_only_searches_that_their_recipe_would_make_today(result
     task = "cifar10, 40 % of labels redrawn, resnet18"
     assert lines == [
         f"| {task} | {name} | 4.0 + 1.5 | 70.00 | 70.00 (focal) | **88.50** (2 seeds) |  |  | 79.44, 86.33 |"
-        for name in ("found", "kept")
+        for name in ("found", "kept", "within")
     ]
 
 

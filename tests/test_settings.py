@@ -10,7 +10,7 @@ from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.training.loop import Training, train
 from autoweight.workers import SequentialWorkers, StackedWorkers, make_workers
 
-from .settings import SETTINGS, params_of
+from .settings import RIVALS, SETTINGS, params_of
 
 
 def run(kind, problem, num_starts=1):
@@ -34,12 +34,16 @@ def assert_no_reward_without_weights(outcomes):
 
 
 def assert_same_memory(one, two):
+    """To rounding; sums are whole multiples of 2**-20, and of some dozens of samples one may fall into the next bin."""
     assert one.keys() == two.keys()
-    for name in set(one) - {"sums"}:
-        assert_close(one[name], two[name], atol=1e-3, rtol=1e-3)
-    if one:
-        assert torch.equal(one["sums"][:, 0], two["sums"][:, 0])  # visited
-        assert_close(one["sums"] / 2**20, two["sums"] / 2**20, atol=0.05, rtol=1e-3)
+    for name, values in one.items():
+        if name in ("loss_sums", "counts"):
+            assert torch.equal(values[:, 0], two[name][:, 0])  # visited
+            assert_close(values / 2**20, two[name] / 2**20, atol=0.05, rtol=1e-3)
+        elif name == "histogram":
+            assert (values - two[name]).abs().sum() <= 4
+        else:
+            assert_close(values, two[name], atol=1e-3, rtol=1e-3)
 
 
 @pytest.mark.parametrize("num_starts", [1, 2])
@@ -69,12 +73,12 @@ class KilledError(Exception):
     pass
 
 
-def trained(problem, checkpoint=None, kill_at=None, average=0.0):
+def trained(problem, checkpoint=None, kill_at=None, average=0.0, method=None):
     def kill(report):
         if report.stage == kill_at:
             raise KilledError
 
-    method = Weighted(weigher_for(problem))
+    method = method or Weighted(weigher_for(problem))
     training = Training(problem.make_model, problem.train, problem.val, method, seed=5, on_stage=kill)
     config = aw.TrainingConfig(**vars(problem.training) | {"average": average})
     (one,) = train([training], config, checkpoint).trained
@@ -91,11 +95,27 @@ def test_a_killed_training_goes_on_to_the_same_bits(name, tmp_path):
     assert all(torch.equal(one, two) for one, two in zip(resumed, whole, strict=True))
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_training_learns(name):
-    problem, losses = SETTINGS[name], []
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_killed_rival_goes_on_to_the_same_bits(name, tmp_path):
+    rival, checkpoint = RIVALS[name], CheckpointFile(tmp_path / "run")
+    problem = SETTINGS[rival.setting]
+    with pytest.raises(KilledError):
+        trained(problem, checkpoint, kill_at=1, average=0.9, method=rival.make())
+    resumed = trained(problem, checkpoint, average=0.9, method=rival.make())
+    whole = trained(problem, average=0.9, method=rival.make())
+    assert all(torch.equal(one, two) for one, two in zip(resumed, whole, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("problem", "method"),
+    [(problem, None) for problem in SETTINGS.values()]
+    + [(SETTINGS[rival.setting], rival.make()) for rival in RIVALS.values()],
+    ids=[*SETTINGS, *RIVALS],
+)
+def test_a_training_learns(problem, method):
+    losses = []
     training = Training(
-        problem.make_model, problem.train, problem.val, None, seed=5, on_stage=lambda one: losses.append(one.train_loss)
+        problem.make_model, problem.train, problem.val, method, seed=5, on_stage=lambda s: losses.append(s.train_loss)
     )
     train([training], problem.training)
     assert losses[-1] < 0.97 * losses[0]

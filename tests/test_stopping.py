@@ -109,8 +109,8 @@ def test_a_search_heeds_its_proxy():
     data = make_blobs(48), make_blobs(60, seed=9)
     config = replace(CONFIG, proxy_epochs=6, proxy_network="mlp")
     job = prepare_search(linear, *data, config, training=TRAINING)
-    assert job.problem.training.epochs == 6
-    assert sum(isinstance(layer, nn.Linear) for layer in job.problem.make_model().modules()) > 1
+    assert job.problems[0].training.epochs == 6
+    assert sum(isinstance(layer, nn.Linear) for layer in job.problems[0].make_model().modules()) > 1
     plain = search(replace(CONFIG, proxy_epochs=8), listen=stop_at("searching", 1, 0))
     usual = search(listen=stop_at("searching", 1, 0))
     assert plain.info["network_steps"] > 1.9 * usual.info["network_steps"]

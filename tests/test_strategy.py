@@ -149,9 +149,15 @@ def test_a_header_of_any_length_is_no_pickle(tmp_path):
     assert 0x80 in starts  # as a pickle begins
 
 
-def test_a_file_that_cannot_be_reached_gets_its_sentence():
-    with pytest.raises(aw.UserError, match=r"cannot read the strategy file x+: File name too long"):
-        aw.load("x" * 300)
+def test_a_file_that_cannot_be_reached_gets_its_sentence(tmp_path):
+    with pytest.raises(aw.UserError, match=r"cannot read the strategy file .*x+: File name too long"):
+        aw.load(tmp_path / ("x" * 300))
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "autp", ""])
+def test_a_name_that_is_not_shipped_gets_one_sentence(name):
+    with pytest.raises(aw.UserError, match=f"unknown strategy '{name}'.*auto"):
+        aw.load(name)
 
 
 def test_other_safetensors_and_versions_are_refused(tmp_path):

@@ -13,9 +13,10 @@ import autoweight as aw
 from autoweight.config import SearchConfig
 from autoweight.data import Samples, as_samples
 from autoweight.data.corruptions import asymmetric_noise, long_tail, uniform_noise
+from autoweight.data.inputs import outputs_of
 from autoweight.training.checks import check_network
 from autoweight.training.evaluate import score
-from autoweight.training.task import TASKS, outputs_of
+from autoweight.training.task import TASKS
 
 from .conftest import make_blobs
 from .settings import SETTINGS

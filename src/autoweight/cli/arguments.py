@@ -18,15 +18,33 @@ class Common:
     resume: bool = False
     """Go on with the interrupted run in the folder --out."""
     config: Path | None = None
-    """Run a saved config.yaml again, in place of a recipe."""
+    """Run a saved config.yaml again, or one that init wrote, in place of a recipe."""
     seed: int = 0
     """First seed: of data split, noise, network start and batch order."""
     device: str = "cpu"
     """Where to compute, such as cpu or cuda."""
+    log: str = ""
+    """Where to log metrics besides metrics.jsonl: tensorboard."""
+    report: bool = True
+    """Make report.html at the end."""
 
 
 @dataclass(frozen=True)
-class Trained(Common):
+class Own(Common):
+    """What is said about data of one's own."""
+
+    label: str | None = None
+    """Own data: column of a table that holds the labels; short for --data.label."""
+    text: str | None = None
+    """Own data: column of a table that holds texts; short for --data.text."""
+    trusted: str | None = None
+    """Own data: column that marks samples whose labels were checked, or a file that holds or lists them."""
+    test: str | None = None
+    """Own data: file or folder to test on; by default a part is split off."""
+
+
+@dataclass(frozen=True)
+class Trained(Own):
     """What the commands that train methods take."""
 
     data_dir: Path | None = None
@@ -36,7 +54,7 @@ class Trained(Common):
     knob: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """A method's setting, such as focal.gamma=3; 'autoweight list' names them."""
     network: str = "mlp"
-    """Name of the network."""
+    """Name of the network; or torchvision:NAME, timm:NAME, module:function or file.py:function of yours."""
     data: DataConfig = DataConfig()
     training: TrainingConfig = TrainingConfig()
 
@@ -62,7 +80,41 @@ class CompareArguments(Trained):
 
 
 @dataclass(frozen=True)
-class SearchArguments(Common):
+class AuditArguments(Trained):
+    """Train once, without search or trusted samples, and list the training labels that look wrong."""
+
+    method: str = "auto"
+    """What weighs, and remembers samples."""
+    threshold: float | None = None
+    """A label looks wrong where its score, from 0 to 1, is below; higher finds more. By default a little below 0.5."""
+
+
+@dataclass(frozen=True)
+class AuditRunArguments:
+    """List the training labels of a run that look wrong."""
+
+    method: str | None = None
+    """The training to audit by; by default the first that remembered samples."""
+    seed: int | None = None
+    """Its seed."""
+    threshold: float | None = None
+    """A label looks wrong where its score, from 0 to 1, is below; higher finds more. By default a little below 0.5."""
+    out: Path | None = None
+    """Folder to write to; by default the run's."""
+    report: bool = True
+    """Make report.html anew."""
+
+
+@dataclass(frozen=True)
+class ReportArguments:
+    """One page, report.html, from what runs wrote; also while they run, or after they were killed."""
+
+    out: Path | None = None
+    """File to write; by default report.html in the run's folder, or here for several."""
+
+
+@dataclass(frozen=True)
+class SearchArguments(Own):
     """Find a strategy and write it to strategy.safetensors."""
 
     data_dir: Path | None = None
@@ -75,7 +127,7 @@ class SearchArguments(Common):
     """default is the recipe's own; noise is for wrong labels, rare for rare classes; paper follows the paper, authors
     its authors' code."""
     network: str = "mlp"
-    """Name of the network."""
+    """Name of the network; or torchvision:NAME, timm:NAME, module:function or file.py:function of yours."""
     data: DataConfig = DataConfig()
     training: TrainingConfig = TrainingConfig()
     search: SearchConfig = SearchConfig()

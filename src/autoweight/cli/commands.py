@@ -6,22 +6,28 @@ from dataclasses import fields, replace
 from math import isnan
 from pathlib import Path
 from shlex import join, quote
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from autoweight.cli.own import begun_from
 from autoweight.config import RunConfig
 from autoweight.data import load_pool
+from autoweight.data.own import OWN
 from autoweight.errors import RunError
 from autoweight.finding import Progress, SearchJob
+from autoweight.ranks import of_torchrun
 from autoweight.recipes import RECIPES, get_recipe
+from autoweight.report.page import write_report
 from autoweight.report.progress import ProgressBar
 from autoweight.report.tables import comparison_table
-from autoweight.report.words import describe
+from autoweight.report.words import describe, gain_sentence
 from autoweight.runs import compare as comparing
 from autoweight.runs import find as finding
 from autoweight.runs.folder import RunFolder
+from autoweight.runs.log import LOGS, check_log
 from autoweight.runs.result import make_result
+from autoweight.runs.shared import is_finished, opened, resumes
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
 
@@ -29,30 +35,39 @@ _COSTLY_STEPS = 50_000_000
 """Network steps, a day or so on one fast GPU: worth a word beforehand."""
 
 
-def compare(config: RunConfig, out: Path | None, resume: bool) -> None:
-    """Train methods over seeds and show the table."""
-    job = None if _finished(out, resume) else comparing.prepare(config)
-    with _run_folder(config, out, resume) as folder:
-        if folder.result() is None:
+class Place(NamedTuple):
+    """Where a run writes, and what else it is to write."""
+
+    out: Path | None
+    resume: bool
+    log: str = ""
+    report: bool = True
+
+
+def compare(config: RunConfig, place: Place) -> Path:
+    """Train methods over seeds and show the table; returns the folder."""
+    ranks, place = of_torchrun(), _resumed(place)
+    job = None if is_finished(place.out, place.resume, None, ranks) else comparing.prepare(config, ranks=ranks)
+    with _run_folder(config, place) as folder:
+        if ranks.share(folder.result() is None):
             assert job is not None
-            folder.finish(make_result(config, **_compare(job, folder)))
-        _show(folder)
+            _finish(folder, make_result(config, **_compare(job, folder)))
+        _show(folder, place)
+    return folder.path
 
 
-def search(config: RunConfig, out: Path | None, resume: bool, finish: bool = False) -> None:
+def search(config: RunConfig, place: Place, finish: bool = False) -> None:
     """Find a strategy, write it, and say what it does; to `finish` is to choose among the episodes that are done."""
-    job = None if _finished(out, resume, config) else finding.prepare(config)
-    if job is not None:
+    ranks, place = of_torchrun(), _resumed(place)
+    job = None if is_finished(place.out, place.resume, config, ranks) else finding.prepare(config, ranks=ranks)
+    if job is not None and ranks.first:
         _say_cost(job)
-    with _run_folder(config, out, resume) as folder:
+    with _run_folder(config, place) as folder:
         strategy = _search(config, job, folder, finish)
         if folder.result() is None:
-            folder.finish(
-                make_result(config, methods={}, search=finding.search_result(strategy)), keep_checkpoints=True
-            )
-        _show(folder, strategy)
-        if config.recipe in RECIPES:  # a file may have another name
-            print(f"use it: {_command_to_use(config, folder.path / RUN_FILE)}")
+            _finish(folder, make_result(config, methods={}, search=finding.search_result(strategy)), keep=True)
+        to_use = _command_to_use(config, folder.path / RUN_FILE)
+        _show(folder, place, strategy, f"use it: {to_use}" if to_use else "")
 
 
 def demo_config() -> RunConfig:
@@ -61,32 +76,41 @@ def demo_config() -> RunConfig:
     return replace(get_recipe("digits-noise"), command="demo", methods=methods, num_seeds=3)
 
 
-def demo(config: RunConfig, out: Path | None, resume: bool) -> None:
+def demo(config: RunConfig, place: Place) -> None:
     """Search on digits with wrong labels, train with what was found and with its rivals, and compare."""
     job = pool = None
-    if not _finished(out, resume):
+    ranks, place = of_torchrun(), _resumed(place)
+    if not is_finished(place.out, place.resume, None, ranks):
         pool = load_pool(config.data)
-        job = finding.prepare(config, pool)
+        job = finding.prepare(config, pool, ranks)
         rivals = tuple(method for method in config.methods if method != "law")  # whose strategy is yet to be found
-        comparing.prepare(replace(config, methods=rivals or ("uniform",)), pool)
-    with _run_folder(config, out, resume) as folder:
+        comparing.prepare(replace(config, methods=rivals or ("uniform",)), pool, ranks)
+    with _run_folder(config, place) as folder:
         strategy = _search(config, job, folder)
-        if folder.result() is None:
+        if ranks.share(folder.result() is None):
             assert pool is not None
             with_strategy = replace(config, strategy=str(folder.path / RUN_FILE))
             compared = _compare(comparing.Comparison(with_strategy, pool), folder)
-            folder.finish(make_result(config, **compared, search=finding.search_result(strategy)))
-        _show(folder, strategy)
+            _finish(folder, make_result(config, **compared, search=finding.search_result(strategy)))
+        _show(folder, place, strategy)
 
 
 def _compare(job: comparing.Comparison, folder: RunFolder) -> dict[str, Any]:
-    with ProgressBar() as bar:
-        return job.run(folder, bar.update)
+    ranks = of_torchrun()
+    with ProgressBar(shown=ranks.first) as bar:
+        return job.run(folder, bar.update, ranks)
+
+
+def _finish(folder: RunFolder, result: dict[str, Any], keep: bool = False) -> None:
+    """Write the result, on the first rank."""
+    if of_torchrun().first:
+        folder.finish(result, keep_checkpoints=keep)
 
 
 def _search(config: RunConfig, job: SearchJob | None, folder: RunFolder, finish: bool = False) -> Strategy:
     sign = "+" if config.search.reward == "difference" else ""
-    with ProgressBar() as bar:
+    ranks = of_torchrun()
+    with ProgressBar(shown=ranks.first) as bar:
 
         def show(progress: Progress) -> bool:
             doing = f"{progress.doing} {progress.episode + 1}.{progress.stage + 1}: reference "
@@ -96,23 +120,27 @@ def _search(config: RunConfig, job: SearchJob | None, folder: RunFolder, finish:
             bar.update(progress.done, progress.total, doing)
             return finish and progress.doing == "searching"
 
-        return finding.find_strategy(config, job, folder, show)
+        return finding.find_strategy(config, job, folder, show, ranks)
 
 
 def _say_cost(job: SearchJob) -> None:
     """Say beforehand where a search is one of days."""
-    config, problem = job.config, job.problem
-    steps = len(problem.train) // problem.training.batch_size * problem.training.epochs
-    trainings = config.num_episodes * (config.num_workers + config.num_starts)
-    total = round(trainings * steps * config.episode_share)
+    config = job.config
+    steps = sum(len(one.train) // one.training.batch_size * one.training.epochs for one in job.problems)
+    rounds = config.num_episodes * (config.num_workers + config.num_starts)
+    total, trainings = round(rounds * steps * config.episode_share), rounds * len(job.problems)
     if total > _COSTLY_STEPS:
         print(f"This search trains {trainings:,} networks, {total:,} steps in all: that takes days on a fast GPU.")
 
 
 def _command_to_use(config: RunConfig, strategy: Path) -> str:
-    """The command that trains with the strategy, as this run was configured."""
-    words = ["autoweight", "train", config.recipe, "--method", "law", "--strategy", str(strategy)]
-    recipe = get_recipe(config.recipe)
+    """The command that trains with the strategy, as this run was configured; empty where it began from a file."""
+    own = config.data.dataset == OWN
+    recipe = begun_from(config) if own else get_recipe(config.recipe) if config.recipe in RECIPES else None
+    if recipe is None:
+        return ""
+    start = config.data.path if own else config.recipe
+    words = ["autoweight", "train", start, "--method", "law", "--strategy", str(strategy)]
     for name in ("network", "seed", "device"):
         words += _flag(name, getattr(config, name), getattr(recipe, name))
     for part in ("data", "training"):
@@ -133,47 +161,46 @@ def _flag(name: str, value: Any, default: Any) -> list[str]:
     return [f"--{name}", *map(str, value if isinstance(value, tuple) else [value])]
 
 
-def _show(folder: RunFolder, strategy: Strategy | None = None) -> None:
+def _show(folder: RunFolder, place: Place, strategy: Strategy | None = None, use: str = "") -> None:
+    if not of_torchrun().first:
+        return
     console, result = Console(), folder.result()
     assert result is not None
     if strategy is not None:
         for sentence in describe(strategy):
             console.print(sentence, highlight=False)
-        gain = 100 * strategy.info["validation_gain"]
-        what = f"points {'behind' if gain < 0 else 'ahead of'} no weighting"
-        if strategy.info.get("reward") == "plain":
-            what = "% right"
-        error = strategy.info.get("validation_gain_error")
-        about = "" if error is None else f" (standard error {100 * error:.1f})"
-        print(f"On the validation set it was {abs(gain):.1f}{about} {what}, late stages counting more.")
+        print(gain_sentence(strategy.info))
         if dropped := strategy.info.get("dropped_trainings"):
             print(f"{dropped} trainings of the search blew up and were left out.")
     if result["methods"]:
         console.print(comparison_table(result))
     print(f"run folder: {folder.path}")
+    if use:
+        print(use)
+    if place.report:
+        print(f"report: {write_report([folder.path])}")
     if failed := result.get("failed"):
         more = f" So did {len(failed) - 1} more: see result.json." if len(failed) > 1 else ""
         raise RunError(f"{failed[0]}{more}")
 
 
-def _finished(out: Path | None, resume: bool, config: RunConfig | None = None) -> bool:
-    """Whether there is nothing to do but to show a result, for which neither data nor device have to be there.
-
-    A search that is to run more episodes than it has is not finished.
-    """
-    if not resume or out is None or not (out / "result.json").exists():
-        return False
-    return config is None or not RunFolder(out).is_to_go_on(config)
+def _resumed(place: Place) -> Place:
+    """The same place; ranks that torchrun has started anew go on there."""
+    return place._replace(resume=resumes(place.out, place.resume, of_torchrun()))
 
 
 @contextmanager
-def _run_folder(config: RunConfig, out: Path | None, resume: bool) -> Iterator[RunFolder]:
+def _run_folder(config: RunConfig, place: Place) -> Iterator[RunFolder]:
     """The folder to work in; an interruption says how to go on."""
-    folder = RunFolder.open(out, config, resume)
+    check_log(place.log)
+    path = place.out
     try:
-        with folder.locked():
+        with opened(place.out, config, place.resume, of_torchrun()) as folder:
+            path = folder.path
+            if place.log and of_torchrun().first:
+                folder.listeners.append(LOGS[place.log](folder.path))
             yield folder
     except KeyboardInterrupt:
-        again = f"autoweight {config.command} --out {quote(str(folder.path))} --resume"
+        again = f"autoweight {config.command} --out {quote(str(path))} --resume"
         best = "; to keep the best so far, add --finish" if config.command == "search" else ""
         raise KeyboardInterrupt(f"What is done is saved; go on with: {again}{best}") from None

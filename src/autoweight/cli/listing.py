@@ -7,7 +7,7 @@ import autoweight
 from autoweight.data import DATASETS
 from autoweight.methods import METHODS, knobs_of
 from autoweight.models import NETWORKS
-from autoweight.recipes import RECIPES
+from autoweight.recipes import RECIPES, own
 
 
 def version() -> str:
@@ -18,7 +18,7 @@ def version() -> str:
 def everything() -> str:
     """All names that the command line takes, a line each."""
     parts = {
-        "recipes": {name: recipe.about for name, recipe in RECIPES.items()},
+        "recipes": {name: recipe.about for name, recipe in RECIPES.items()} | {"PATH": _first_line(own)},
         "methods": {name: _method_line(name) for name in METHODS},
         "networks": {name: _first_line(make) for name, make in NETWORKS.items()},
         "data sets": {name: _first_line(load) for name, load in DATASETS.items()},

@@ -18,25 +18,36 @@ def main() -> None:
 
     from autoweight.cli.run import run
 
-    warnings.showwarning = lambda message, *rest, **more: print(f"autoweight: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *rest, **more: _say(str(message))
     try:
         run(sys.argv[1:])
     except UserError as error:
-        print(f"autoweight: {error}", file=sys.stderr)
+        _say(str(error))
         sys.exit(2)
     except RunError as error:
-        print(f"autoweight: {error}", file=sys.stderr)
+        _say(str(error))
         sys.exit(1)
     except torch.OutOfMemoryError:
-        about = "search.num_workers, training.batch_size or --side-by-side"
-        print(f"autoweight: the GPU's memory is full: lower {about}.", file=sys.stderr)
+        _say("the GPU's memory is full: lower search.num_workers, training.batch_size or --side-by-side.")
         sys.exit(1)
     except BrokenPipeError:  # somebody reads only the first lines, such as head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:  # a full disk, for one
-        print(f"autoweight: {error}. Once that is mended, --resume goes on with a run.", file=sys.stderr)
+        _say(f"{error}. Once that is mended, --resume goes on with a run.")
         sys.exit(1)
     except KeyboardInterrupt as interruption:
         print(f"\nautoweight: interrupted. {interruption}".rstrip(), file=sys.stderr)
         sys.exit(130)
+
+
+def _say(sentence: str) -> None:
+    """Print a sentence, once for all ranks."""
+    from autoweight.ranks import of_torchrun
+
+    try:
+        told = not of_torchrun().is_first_to_say(sentence)
+    except (UserError, RuntimeError):  # no ranks to ask
+        told = False
+    if not told:
+        print(f"autoweight: {sentence}", file=sys.stderr)

@@ -2,11 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import takewhile
 from os.path import expanduser
+from pathlib import Path
+from typing import get_args
 
-from autoweight.cli import commands, listing
-from autoweight.cli.arguments import CompareArguments, DemoArguments, SearchArguments, TrainArguments
-from autoweight.cli.typed import base_config, configured, method_settings, parse, value_of
+from autoweight.cli import commands, listing, looking
+from autoweight.cli.arguments import (
+    AuditArguments,
+    AuditRunArguments,
+    Common,
+    CompareArguments,
+    DemoArguments,
+    ReportArguments,
+    SearchArguments,
+    TrainArguments,
+)
+from autoweight.cli.init import init
+from autoweight.cli.typed import base_config, configured, method_settings, parse, parse_plain, value_of
+from autoweight.config import AgentName
 from autoweight.config.presets import PRESETS
 from autoweight.errors import UserError, unknown
 
@@ -29,7 +43,7 @@ def _train(words: list[str]) -> None:
     base, words = base_config("train", words)
     typed = parse(TrainArguments, base, words, method=base.methods[0])
     settings = method_settings(base, typed, (typed.method,))
-    commands.compare(configured(base, typed, methods=(typed.method,), num_seeds=1, **settings), typed.out, typed.resume)
+    commands.compare(configured(base, typed, methods=(typed.method,), num_seeds=1, **settings), _place(typed))
 
 
 def _compare(words: list[str]) -> None:
@@ -46,11 +60,11 @@ def _compare(words: list[str]) -> None:
     methods = tuple(name.strip() for name in typed.methods.split(","))
     changes = {"methods": methods, "num_seeds": typed.seeds, "side_by_side": typed.side_by_side}
     settings = method_settings(base, typed, methods)
-    commands.compare(configured(base, typed, **changes, **settings), typed.out, typed.resume)
+    commands.compare(configured(base, typed, **changes, **settings), _place(typed))
 
 
 def _search(words: list[str]) -> None:
-    """Find a strategy: search RECIPE"""
+    """Find a strategy: search RECIPE, or the path of your own data with --trusted"""
     base, words = base_config("search", words)
     preset = value_of("--preset", words)
     if preset is not None:
@@ -58,18 +72,65 @@ def _search(words: list[str]) -> None:
             raise unknown("preset", preset, PRESETS)
         change = PRESETS[preset]
         base = replace(base, search=change.search(base.search), data=change.data(base.data))
+    for agent in get_args(AgentName):
+        if agent == value_of("--agent", words):  # before the rest, which may fit this agent alone
+            base = replace(base, search=replace(base.search, agent=agent))
     typed = parse(SearchArguments, base, words, search=base.search)
     config = configured(base, typed, search=typed.search, methods=("law",))
-    if typed.agent is not None:
-        config = replace(config, search=replace(config.search, agent=typed.agent))
-    commands.search(config, typed.out, typed.resume, finish=typed.finish)
+    commands.search(config, _place(typed), finish=typed.finish)
 
 
 def _demo(words: list[str]) -> None:
     """The main job on embedded data: search, train, compare"""
     base, words = base_config("demo", words)
     typed = parse(DemoArguments, base, words, seeds=base.num_seeds)
-    commands.demo(replace(base, seed=typed.seed, device=typed.device, num_seeds=typed.seeds), typed.out, typed.resume)
+    commands.demo(replace(base, seed=typed.seed, device=typed.device, num_seeds=typed.seeds), _place(typed))
+
+
+def _place(typed: Common) -> commands.Place:
+    return commands.Place(typed.out, typed.resume, typed.log, typed.report)
+
+
+def _audit(words: list[str]) -> None:
+    """Training labels that look wrong, of a run or after one training: audit RUN, or audit RECIPE"""
+    if words and looking.is_run(Path(words[0])):
+        chosen = parse_plain(AuditRunArguments, words[1:], "autoweight audit RUN")
+        looking.audit(Path(words[0]), chosen.method, chosen.seed, chosen.threshold, chosen.out, chosen.report)
+        return
+    base, words = base_config("audit", words)
+    base = replace(base, data=replace(base.data, train_on_all=True))  # so that all samples are looked at
+    typed = parse(AuditArguments, base, words)
+    settings = method_settings(base, typed, (typed.method,))
+    config = configured(base, typed, methods=(typed.method,), num_seeds=1, **settings)
+    folder = commands.compare(config, _place(typed)._replace(report=False))
+    looking.audit(folder, None, None, typed.threshold, None, typed.report)
+
+
+def _report(words: list[str]) -> None:
+    """Figures and a page from what runs wrote: report RUN [RUN ...]"""
+    names = list(takewhile(lambda word: not word.startswith("-"), words))
+    chosen = parse_plain(ReportArguments, words[len(names) :], "autoweight report RUN [RUN ...]")
+    if not names:
+        raise UserError("name a run's folder first: autoweight report RUN, such as one under runs/.")
+    looking.report([Path(name) for name in names], chosen.out)
+
+
+def _describe(words: list[str]) -> None:
+    """What a strategy does, in words: describe FILE, or the name of a shipped one"""
+    if len(words) != 1 or words[0] in ("-h", "--help"):
+        usage = (
+            "usage: autoweight describe FILE\n\nWhat a strategy does, in words; FILE may be a run's folder, or auto."
+        )
+        if {"-h", "--help"} & set(words):
+            print(usage)
+            return
+        raise UserError("name one strategy: autoweight describe FILE, a run's folder, or auto.")
+    print("\n".join(looking.description(words[0])))
+
+
+def _init(words: list[str]) -> None:
+    """Write a commented YAML file to start from: init [PATH]"""
+    init(words)
 
 
 def _list(words: list[str]) -> None:
@@ -87,6 +148,10 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "search": _search,
     "train": _train,
     "compare": _compare,
+    "report": _report,
+    "audit": _audit,
+    "describe": _describe,
+    "init": _init,
     "list": _list,
 }
 

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import tyro
 
-from autoweight.cli.arguments import Common, DemoArguments, SearchArguments, Trained
+from autoweight.cli.arguments import Common, SearchArguments, Trained
 from autoweight.cli.commands import demo_config
 from autoweight.cli.messages import one_sentence
+from autoweight.cli.own import absolute_network, is_path, own_config, with_own
 from autoweight.config import Command, Knob, RunConfig
 from autoweight.config.files import load_config
 from autoweight.errors import UserError, require
@@ -19,6 +20,7 @@ from autoweight.methods import check_knobs, knobs_of
 from autoweight.recipes import RECIPES, get_recipe
 
 Arguments = TypeVar("Arguments", bound=Common)
+Plain = TypeVar("Plain")
 
 
 def base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[str]]:
@@ -26,6 +28,8 @@ def base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[str
     file = value_of("--config", words)
     if file is not None:
         config = load_config(Path(file))
+        if config.command == "any":
+            return replace(config, command=command), words
         if config.command != command:
             raise UserError(f"{file} configures '{config.command}': run autoweight {config.command} --config {file}.")
         return config, words
@@ -38,10 +42,17 @@ def base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[str
         return base_config(command, [*words, "--config", str(saved)])
     if command == "demo":
         return demo_config(), words
+    if words and is_path(words[0]):
+        text = value_of("--text", words) or value_of("--data.text", words) or ""
+        task = value_of("--training.task", words) or "classification"
+        return replace(own_config(words[0], text, task), command=command), words[1:]
     if words and not words[0].startswith("-"):
         return replace(get_recipe(words[0]), command=command), words[1:]
     if not {"-h", "--help"} & set(words):
-        raise UserError(f"name a recipe first: autoweight {command} RECIPE; there are: {', '.join(RECIPES)}.")
+        raise UserError(
+            f"name a recipe, or the path of your own data, first: autoweight {command} RECIPE; there are: "
+            f"{', '.join(RECIPES)}."
+        )
     recipe = next((word for word in words if word in RECIPES), next(iter(RECIPES)))  # whose defaults to show
     return replace(get_recipe(recipe), command=command), [word for word in words if word != recipe]
 
@@ -59,15 +70,20 @@ def value_of(flag: str, words: list[str]) -> str | None:
 def parse(kind: type[Arguments], base: RunConfig, words: list[str], **own: Any) -> Arguments:
     """Typed arguments, whose defaults, and so the help, are those of the configuration to start from."""
     values = {"seed": base.seed, "device": base.device, **own}
-    if kind is not DemoArguments:
-        values |= {"network": base.network, "data": base.data, "training": base.training}
+    mine = {"network": base.network, "data": base.data, "training": base.training}
+    values |= {name: value for name, value in mine.items() if name in kind.__dataclass_fields__}
     if issubclass(kind, Trained) and base.strategy is not None:
         values["strategy"] = Path(base.strategy)
-    prog = f"autoweight {base.command}" + (" RECIPE" if base.command != "demo" else "")
+    prog = f"autoweight {base.command.replace('any', 'init')}" + (" RECIPE|PATH" if base.command != "demo" else "")
+    return parse_plain(kind, words, prog, kind(**values))
+
+
+def parse_plain(kind: type[Plain], words: list[str], prog: str, default: Plain | None = None) -> Plain:
+    """Typed arguments of any kind."""
     said = StringIO()
     try:
         with redirect_stderr(said):
-            return tyro.cli(kind, args=words, default=kind(**values), prog=prog)
+            return tyro.cli(kind, args=words, default=kind() if default is None else default, prog=prog)
     except SystemExit as stop:
         if stop.code:
             raise UserError(one_sentence(said.getvalue())) from None
@@ -77,10 +93,11 @@ def parse(kind: type[Arguments], base: RunConfig, words: list[str], **own: Any) 
 def configured(base: RunConfig, typed: Trained | SearchArguments, **changes: Any) -> RunConfig:
     """The configuration to start from, with what was typed and with these changes."""
     shared = {name: getattr(typed, name) for name in ("seed", "device", "network", "data", "training")}
+    shared |= {"data": with_own(typed.data, typed), "network": absolute_network(typed.network)}
     folder = typed.data_dir or typed.data.folder
     if folder:
         absolute = Path(folder).expanduser().absolute()  # so that it resumes from anywhere
-        shared["data"] = replace(typed.data, folder=str(absolute))
+        shared["data"] = replace(shared["data"], folder=str(absolute))
     return replace(base, **shared, **changes)
 
 

@@ -1,7 +1,7 @@
 """Typed settings by what they set. `files.py` reads and writes them as YAML; `presets.py` names some of a search."""
 
-from autoweight.config.data import Augmentation, DataConfig, Imbalance, Noise
-from autoweight.config.run import Command, Knob, RunConfig
+from autoweight.config.data import TEXT_BUCKETS, Augmentation, BadSamples, DataConfig, Imbalance, Noise
+from autoweight.config.run import Command, Knob, RunConfig, TaskConfig
 from autoweight.config.search import (
     ActorCriticConfig,
     AgentName,
@@ -17,9 +17,11 @@ from autoweight.config.search import (
 from autoweight.config.training import OptimizerName, Precision, Schedule, ScheduleFunction, TaskName, TrainingConfig
 
 __all__ = [
+    "TEXT_BUCKETS",
     "ActorCriticConfig",
     "AgentName",
     "Augmentation",
+    "BadSamples",
     "CmaesConfig",
     "Command",
     "DataConfig",
@@ -37,6 +39,7 @@ __all__ = [
     "ScheduleFunction",
     "SearchConfig",
     "Target",
+    "TaskConfig",
     "TaskName",
     "TrainingConfig",
     "Update",

@@ -9,6 +9,10 @@ from autoweight.errors import require
 Augmentation = Literal["none", "crop_flip"]
 Noise = Literal["none", "uniform", "uniform_other", "asymmetric", "cifar10_asymmetric"]
 Imbalance = Literal["none", "step", "longtail"]
+BadSamples = Literal["refuse", "skip"]
+
+TEXT_BUCKETS = 2**14
+"""Numbers that words are hashed to; 0 stands for no word."""
 
 
 @dataclass(frozen=True)
@@ -18,13 +22,36 @@ class DataConfig(Strict):
     prefix: ClassVar[str] = "data."
 
     dataset: str = "digits"
-    """Name of the data set."""
+    """Name of the data set; own is that at path."""
     folder: str = ""
     """Where the data set's files are, for sets that are read from files."""
+    path: str = ""
+    """Your own data: a folder of class folders, a table (.csv, .tsv, .parquet), .npz arrays, or a .txt of texts."""
+    label: str = ""
+    """Column of a table that holds the labels; by default the one called label, target or class."""
+    text: str = ""
+    """Column of a table that holds texts; the other columns are then left aside."""
+    test: str = ""
+    """Your own data to test on, as path; by default a part of path is split off."""
+    test_share: float = 0.2
+    """Share of your own data that is split off to test on, always the same part; 0 tests on what is trained on, which
+    tells nothing, but leaves all samples to an audit."""
+    trusted: str = ""
+    """Your own samples whose labels were checked: a column or array that marks them, a file or folder like path that
+    holds them, or a .txt with their file names. They validate; nobody trains on them."""
+    image_size: int = 0
+    """Side of your own images in pixels, to which they are scaled and cut; 0 takes theirs, 64 at most."""
+    stream: bool = False
+    """Read your own images as they come, for those that do not fit into memory."""
+    workers: int = 0
+    """Processes that read streamed images; 0 reads them between the steps."""
+    bad_samples: BadSamples = "refuse"
+    """Your own images that cannot be read: refuse names one and stops, skip leaves them out and says how many."""
     train_size: int = 1000
-    """Samples to train on, before rare classes are cut."""
+    """Samples to train on, before rare classes are cut; 0 takes all that are left."""
     val_size: int = 250
-    """Trusted samples, that searches and choices look at; searches do not train on them."""
+    """Trusted samples, that searches and choices look at; searches do not train on them. 0 does without; own data that
+    name their trusted samples need none."""
     train_on_all: bool = False
     """Final trainings use all samples but the test part, as the paper does; searches keep to train_size."""
     noise: Noise = "none"
@@ -43,7 +70,9 @@ class DataConfig(Strict):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._require_at_least(1, "train_size", "val_size", "imbalance_factor")
+        self._require_at_least(1, "imbalance_factor")
+        self._require_at_least(0, "train_size", "val_size", "image_size", "workers")
+        require(0 <= self.test_share < 1, f"data.test_share goes from 0 to below 1, but is {self.test_share}.")
         require(0 <= self.noise_rate <= 1, f"data.noise_rate goes from 0 to 1, but is {self.noise_rate}.")
         require(
             self.noise != "none" or self.noise_rate == 0,

@@ -29,31 +29,40 @@ _PAPER_AGENT = ActorCriticConfig(
 
 
 def noise(search: SearchConfig) -> SearchConfig:
-    """For wrong labels: CMA-ES begins where small losses count and large ones do not, instead of at no weighting.
+    """For wrong labels: the search begins where small losses count and large ones do not, not at no weighting.
 
     It so needs far fewer trainings, since the first episodes do not have to find that out.
     """
-    cmaes = replace(search.cmaes, start={"loss": -5.0, "bias": -2.0}, sigma=0.3)
-    return replace(search, normalise=False, cmaes=cmaes)
+    start = {"loss": -5.0, "bias": -2.0}
+    return replace(search, normalise=False, start=start, cmaes=replace(search.cmaes, sigma=0.3))
 
 
 def rare(search: SearchConfig) -> SearchConfig:
     """For rare classes: weights of a mean of 1 that can differ by orders of magnitude, and heed the label.
 
     Around a bias of 0 weights soon saturate; far below 0 they are nearly exponential in theta . f, and small steps of
-    CMA-ES change much. (Only that agent has a place to begin and steps.)
+    CMA-ES change much. (The other agents' steps stay as they are.)
     """
-    cmaes = replace(search.cmaes, start={"bias": -4.0}, sigma=0.1)
-    return replace(search, features=("loss", "entropy", "label"), normalise=True, cmaes=cmaes)
+    cmaes = replace(search.cmaes, sigma=0.1)
+    return replace(
+        search,
+        features=("loss", "entropy", "label"),
+        normalise=True,
+        within_class=False,
+        start={"bias": -4.0},
+        cmaes=cmaes,
+    )
 
 
 def paper(search: SearchConfig) -> SearchConfig:
-    """The paper to the letter: its features, its agent, the full network and schedule, and the actor as it ends."""
+    """As the paper: its features, its agent, the full network and schedule, and what the actor does at the end."""
     return replace(
         search,
         agent="actor-critic",
         features=("loss", "entropy", "density", "label"),
         label_feature="raw",
+        within_class=False,
+        start={},
         proxy_network="",
         proxy_epochs=0,
         head_start=0,

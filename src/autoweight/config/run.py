@@ -10,8 +10,19 @@ from autoweight.config.strict import Strict
 from autoweight.config.training import TrainingConfig
 from autoweight.errors import require
 
-Command = Literal["train", "compare", "search", "demo"]
+Command = Literal["train", "compare", "search", "demo", "audit", "any"]
 Knob = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class TaskConfig(Strict):
+    """A further task of a search; what it does not name is the run's own."""
+
+    data: DataConfig
+    network: str = ""
+    """Name of the network; empty takes the run's."""
+    training: TrainingConfig | None = None
+    """How networks train; none takes the run's."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +32,14 @@ class RunConfig(Strict):
     recipe: str
     """Name of the recipe that it started from."""
     command: Command = "compare"
-    """The command that runs it."""
+    """The command that runs it; any leaves that open."""
     data: DataConfig = DataConfig()
     network: str = "mlp"
-    """Name of the network."""
+    """Name of the network; or torchvision:NAME, timm:NAME, module:function or file.py:function of yours."""
     training: TrainingConfig = TrainingConfig()
     search: SearchConfig = SearchConfig()
+    tasks: tuple[TaskConfig, ...] = ()
+    """Tasks that a search trains on beside the run's own, for one strategy that serves them all."""
     methods: tuple[str, ...] = ("uniform",)
     """Methods to train, in the table's order."""
     knobs: dict[str, dict[str, Knob]] = field(default_factory=dict)

@@ -95,8 +95,6 @@ class CmaesConfig(Strict):
     """Points between which the table runs linearly."""
     sigma: float = 0.4
     """Initial step, as a share of the box."""
-    start: dict[str, float] = field(default_factory=dict)
-    """Parameters to begin around, by name: a feature or bias; those not named begin at 0. (See the presets.)"""
     coarse_share: float = 0.35
     """Share of the episodes that look for one theta for the whole training, from which stages then part."""
 
@@ -135,6 +133,9 @@ class SearchConfig(Strict):
     features that remember."""
     warmup_stages: int = 2
     """First stages, which are not weighted."""
+    start: dict[str, float] = field(default_factory=dict)
+    """Parameters to begin around, by name: a feature, bias or memory; those not named begin at 0. Random constants
+    begin nowhere. (See the presets.)"""
     proxy_network: str = ""
     """Network to search with; empty takes the run's own."""
     proxy_epochs: int = 0
@@ -177,6 +178,10 @@ class SearchConfig(Strict):
         require(0 < self.memory_rate < 1, f"search.memory_rate lies between 0 and 1, but is {self.memory_rate}.")
         require(abs(self.reward_growth) <= 80, f"search.reward_growth goes up to 80, but is {self.reward_growth}.")
         require(0 < self.episode_share <= 1, f"search.episode_share goes up to 1, but is {self.episode_share}.")
+        require(
+            self.agent != "cmaes" or self.num_workers > 4,
+            f"the cmaes agent needs at least 5 workers (num_workers), but has {self.num_workers}.",
+        )
         require(
             self.num_workers > 1 or self.choice_rounds == 0,
             "search.num_workers must be at least 2, so that there is something to choose from.",

@@ -4,18 +4,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from autoweight.config import DataConfig
+from autoweight.config import DataConfig, TaskName
+from autoweight.data.checks import check_training_data
 from autoweight.data.cifar import cifar10, cifar100
 from autoweight.data.cifar_human import cifar10n_aggre, cifar10n_random1, cifar10n_worse, cifar100n
 from autoweight.data.convert import as_samples
 from autoweight.data.corruptions import corrupt
-from autoweight.data.dataset import Samples, check_training_data
+from autoweight.data.dataset import Samples
 from autoweight.data.digits import digits
 from autoweight.data.image_folder import image_folder
+from autoweight.data.labelled import Labelled
+from autoweight.data.own import OWN, load_own
 from autoweight.data.splits import stratified_split
 from autoweight.errors import unknown
 
-__all__ = ["DATASETS", "Pool", "Samples", "Splits", "as_samples", "check_training_data", "load_pool"]
+__all__ = ["DATASETS", "Labelled", "Pool", "Samples", "Splits", "as_samples", "check_training_data", "load_pool"]
 
 # Each reads its files from a folder, if it has any, and returns the samples to train on and those to test on.
 DATASETS: dict[str, Callable[[Path | None], tuple[Samples, Samples]]] = {
@@ -37,16 +40,24 @@ class Splits(NamedTuple):
     samples too.
     """
 
-    train: Samples
-    val: Samples
-    test: Samples
+    train: Labelled
+    val: Labelled | None
+    """Trusted samples, where there are any."""
+    test: Labelled
+
+    def to(self, device: str) -> "Splits":
+        """The same parts on another device."""
+        val = None if self.val is None else self.val.to(device)
+        return Splits(self.train.to(device), val, self.test.to(device))
 
 
 class Pool(NamedTuple):
     """A data set as it was read: the samples to train and validate on, and those to test on."""
 
-    samples: Samples
-    test: Samples
+    samples: Labelled
+    test: Labelled
+    trusted: Labelled | None = None
+    """Samples to validate on that somebody marked; without, some of `samples` are held out."""
 
     def splits(self, config: DataConfig, seed: int, *, final: bool = False) -> Splits:
         """The set's own test part, and a training and validation part that depend on the seed.
@@ -54,13 +65,19 @@ class Pool(NamedTuple):
         For a `final` training of a set with `train_on_all`, the training part is everything but the test part; the
         validation part, with its true labels, then only shows how the training goes.
         """
-        train, val, _ = stratified_split(self.samples, (config.train_size, config.val_size), seed)
+        val_size = config.val_size if self.trusted is None else 0
+        train_size = config.train_size or len(self.samples) - val_size
+        train, val, _ = stratified_split(self.samples, (train_size, val_size), seed)
         chosen = self.samples if final and config.train_on_all else train
-        return Splits(corrupt(chosen, config, seed), val.trusted(), self.test)
+        trusted = self.trusted or (val.trusted() if val_size else None)
+        return Splits(corrupt(chosen, config, seed), trusted, self.test)
 
 
-def load_pool(config: DataConfig) -> Pool:
-    """Read a data set."""
+def load_pool(config: DataConfig, task: TaskName = "classification") -> Pool:
+    """Read a data set, or data of the user's own."""
+    if config.dataset == OWN:
+        own = load_own(config, task)
+        return Pool(own.train, own.test, own.trusted)
     if config.dataset not in DATASETS:
         raise unknown("data set", config.dataset, DATASETS)
     return Pool(*DATASETS[config.dataset](Path(config.folder) if config.folder else None))

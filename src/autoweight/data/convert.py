@@ -1,35 +1,47 @@
 """Samples from what users hold: tensors, arrays, or a map-style PyTorch `Dataset`."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, IterableDataset
+from torch.utils.data import Dataset
 
 from autoweight.config import TaskName
 from autoweight.data.dataset import Samples
-from autoweight.data.inputs import Inputs, each, together
+from autoweight.data.inputs import Inputs, each, parts, together
+from autoweight.data.labelled import Labelled
+from autoweight.data.reading import Reading, is_random, random_numbers_kept, split_row
+from autoweight.data.streamed import Streamed, check_map_style
 from autoweight.errors import UserError, first_line, require
 
-DataLike = Samples | tuple[Any, Any] | Dataset[Any]
+DataLike = Labelled | tuple[Any, Any] | Dataset[Any]
+
+_LARGEST_IN_MEMORY = 2**32
+"""Bytes of a data set that is read into memory without being asked to."""
 
 
-def as_samples(data: DataLike, num_classes: int | None = None, task: TaskName = "classification") -> Samples:
-    """Samples from `Samples`, a pair of inputs and labels, or a map-style PyTorch `Dataset` of such pairs.
+def as_samples(
+    data: DataLike, num_classes: int | None = None, task: TaskName = "classification", label_key: str = ""
+) -> Samples:
+    """Samples from `Samples`, a pair of inputs and labels, or a map-style PyTorch `Dataset` of such pairs or dicts.
 
-    Inputs may be one tensor, or a dict or tuple of tensors.
+    Inputs may be one tensor, or a dict or tuple of tensors. A data set is read once: what is random about it is frozen.
     """
     if isinstance(data, Samples):
         return data
-    is_pair = isinstance(data, tuple) or (
-        isinstance(data, list) and len(data) == 2 and isinstance(data[0], Tensor | np.ndarray | dict | tuple)
+    require(
+        not isinstance(data, Streamed),
+        "a search trains many networks on data in memory, not on streamed ones: pass tensors, or a part that fits.",
     )
+    is_pair = _is_pair(data)
     if not is_pair:
-        _check_map_style(data)
+        check_map_style(data)
+        _warn_of_random(data)
     try:
-        inputs, labels = data if is_pair else _columns(data)  # type: ignore[misc]
+        inputs, labels = data if is_pair else _columns(data, label_key)  # type: ignore[misc]
         samples = _inputs(inputs), _dense(labels)
     except (ValueError, TypeError, KeyError, RuntimeError) as error:
         if isinstance(error, UserError):
@@ -41,17 +53,60 @@ def as_samples(data: DataLike, num_classes: int | None = None, task: TaskName = 
     return Samples.of(*samples, num_classes, task)
 
 
-def _check_map_style(data: Any) -> None:
-    wanted = "pass tensors or a map-style Dataset, with __getitem__ and __len__"
-    require(not isinstance(data, IterableDataset), f"{wanted}, not an IterableDataset: it cannot be shuffled.")
-    require(hasattr(data, "__getitem__"), f"{wanted}, not a DataLoader or an iterable.")
-    require(hasattr(data, "__len__"), f"{wanted}: this one has no length.")
-    require(len(data) > 0, "the data set is empty.")
+def as_data(
+    data: DataLike, task: TaskName = "classification", reading: Reading | None = None, stream: bool | None = None
+) -> Labelled:
+    """Samples in memory where they fit, else a stream.
+
+    Without a word on `stream`, a data set is streamed where it has to be: where a `collate_fn` makes its batches, where
+    its samples differ from visit to visit, and where it would take more than 4 GB.
+    """
+    reading = reading or Reading()
+    require(stream in (None, True, False), f"stream is True, False or None, but is {stream!r}.")
+    if isinstance(data, Labelled):
+        return data
+    if _is_pair(data):
+        require(
+            not stream and reading.collate_fn is None, "tensors lie in memory: there is nothing to stream or collate."
+        )
+        return as_samples(data, task=task)
+    check_map_style(data)
+    require(
+        stream is not False or reading.collate_fn is None,
+        "a collate_fn makes batches as they come: leave out stream=False.",
+    )
+    if stream or (stream is None and (reading.collate_fn is not None or _is_large(data, reading) or is_random(data))):
+        return Streamed.of(data, reading, task=task)
+    return as_samples(data, task=task, label_key=reading.label_key)
 
 
-def _columns(data: Any) -> tuple[Inputs, Any]:
+def _is_pair(data: Any) -> bool:
+    return isinstance(data, tuple) or (
+        isinstance(data, list) and len(data) == 2 and isinstance(data[0], Tensor | np.ndarray | dict | tuple)
+    )
+
+
+def _is_large(data: Any, reading: Reading) -> bool:
+    with random_numbers_kept():
+        try:
+            one = _inputs(split_row(data[0], reading.label_key)[0])
+        except Exception:  # said by whoever reads it in earnest
+            return False
+    return len(data) * sum(part.numel() * part.element_size() for part in parts(one)) > _LARGEST_IN_MEMORY
+
+
+def _warn_of_random(data: Any) -> None:
+    if is_random(data):
+        warnings.warn(
+            "the data set differs from visit to visit, but is read once here: its random transforms are frozen. "
+            "aw.fit draws them anew at every visit; a search takes augmentation='crop_flip' for images.",
+            stacklevel=4,
+        )
+
+
+def _columns(data: Any, label_key: str) -> tuple[Inputs, Any]:
     """Inputs and labels of a map-style data set."""
-    pairs = [data[position] for position in range(len(data))]
+    pairs = [split_row(data[position], label_key) for position in range(len(data))]
     inputs = together([_inputs(sample) for sample, _ in pairs], torch.stack)
     labels = [label.item() if isinstance(label, Tensor) and label.numel() == 1 else label for _, label in pairs]
     return inputs, np.stack([np.asarray(label) for label in labels])

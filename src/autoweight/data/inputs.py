@@ -1,4 +1,7 @@
-"""What a network is fed: a tensor, a tuple of tensors (positional arguments), or a dict of them (named ones)."""
+"""What a network is fed: a tensor, a tuple of tensors (positional arguments), or a dict of them (named ones).
+
+And what it answers.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -52,3 +55,10 @@ def shapes(inputs: Inputs) -> Any:
     if isinstance(inputs, dict):
         return {name: tuple(part.shape[1:]) for name, part in inputs.items()}
     return [tuple(part.shape[1:]) for part in inputs]
+
+
+def outputs_of(answer: Any) -> Tensor:
+    """What a network answers: a tensor, or something with `.logits`, as Hugging Face has it."""
+    if isinstance(answer, Tensor):
+        return answer
+    return answer["logits"] if isinstance(answer, dict) else getattr(answer, "logits", answer)

@@ -9,6 +9,7 @@ from torch import Tensor
 from autoweight.config import Augmentation
 from autoweight.data.dataset import Samples
 from autoweight.data.inputs import Inputs, each
+from autoweight.data.labelled import Labelled
 from autoweight.errors import require, unknown
 
 _PADDING = 4
@@ -54,7 +55,7 @@ class Loader:
     nothing is remembered from batch to batch, a training can start at any step and sees what it would have seen.
     """
 
-    def __init__(self, samples: Samples, batch_size: int, seed: int, augmentation: Augmentation = "none") -> None:
+    def __init__(self, samples: Labelled, batch_size: int, seed: int, augmentation: Augmentation = "none") -> None:
         if augmentation not in get_args(Augmentation):
             raise unknown("augmentation", augmentation, get_args(Augmentation))
         shape = samples.input_shape
@@ -68,12 +69,16 @@ class Loader:
 
     def plan(self, epoch: int) -> EpochPlan:
         """An epoch's plan, on the set's device."""
+        return EpochPlan(*(_send(part, self.samples.device) for part in self.draw(epoch)))
+
+    def draw(self, epoch: int) -> EpochPlan:
+        """An epoch's plan, on the CPU."""
         generator = torch.Generator().manual_seed(mix(self.seed, epoch))
         shape = (self.steps_per_epoch, self.batch_size)
         indices = torch.randperm(len(self.samples), generator=generator)[: shape[0] * shape[1]].view(shape)
         top, left = torch.randint(2 * _PADDING + 1, (2, *shape), generator=generator)
         flip = torch.rand(shape, generator=generator) < 0.5
-        return EpochPlan(*(_send(part, self.samples.device) for part in (indices, top, left, flip)))
+        return EpochPlan(indices, top, left, flip)
 
     def batches(self, start: int, stop: int) -> Iterator[Batch]:
         """The batches of steps `start` to `stop - 1`, counted over the whole training."""
@@ -86,10 +91,13 @@ class Loader:
 
     def batch(self, row: EpochPlan) -> Batch:
         """The batch that a row of a plan describes."""
+        assert isinstance(self.samples, Samples), "only what lies on the device can be picked by a row alone"
         inputs = each(self.samples.inputs, lambda part: part[row.indices])
-        if self.augmentation == "crop_flip":
-            inputs = each(inputs, lambda images: crop_flip(images, row))
-        return Batch(inputs, self.samples.labels[row.indices], row.indices)
+        return Batch(self.augmented(inputs, row), self.samples.labels[row.indices], row.indices)
+
+    def augmented(self, inputs: Inputs, row: EpochPlan) -> Inputs:
+        """Inputs of a row, augmented as it says."""
+        return each(inputs, lambda images: crop_flip(images, row)) if self.augmentation == "crop_flip" else inputs
 
 
 def _send(part: Tensor, device: torch.device) -> Tensor:

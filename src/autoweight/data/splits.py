@@ -1,12 +1,16 @@
 """Disjoint, stratified parts of a set."""
 
+from typing import TypeVar
+
 import torch
 
-from autoweight.data.dataset import Samples
+from autoweight.data.labelled import Labelled
 from autoweight.errors import require
 
+Set = TypeVar("Set", bound=Labelled)
 
-def stratified_split(samples: Samples, sizes: tuple[int, ...], seed: int) -> list[Samples]:
+
+def stratified_split(samples: Set, sizes: tuple[int, ...], seed: int) -> list[Set]:
     """Disjoint random parts of these sizes, each with the classes' shares of the whole; what is left over is last.
 
     The samples of each class are spread evenly over one long line, which is then cut: every part gets each class's

@@ -2,5 +2,6 @@
 
 from autoweight.finding.find import SearchJob, prepare_search, search
 from autoweight.finding.loop import Progress
+from autoweight.finding.tasks import SearchTask
 
-__all__ = ["Progress", "SearchJob", "prepare_search", "search"]
+__all__ = ["Progress", "SearchJob", "SearchTask", "prepare_search", "search"]

@@ -28,13 +28,27 @@ class StageEmbedding(nn.Module):
         return torch.cat([self.table(state[..., 0].long()), state[..., 1:]], dim=-1)
 
 
+_NEAR_THE_WALL = 0.99  # share of the box beyond which an actor could not begin: its tanh has no slope there
+_FIRST_ANSWERS = 0.1  # size of the last layer where there is a place to begin, so that first answers are near it
+
+
 class Actor(nn.Module):
-    """Equation 4: state `[..., 3]` to strategy parameters `[..., P]`, inside the box +-bounds if it is `bounded`."""
+    """Equation 4: state `[..., 3]` to strategy parameters `[..., P]`, inside the box +-bounds if it is `bounded`.
+
+    Before it has learned anything it answers about `start`, `[P]`.
+    """
 
     bounds: Tensor
+    shift: Tensor
 
     def __init__(
-        self, num_stages: int, bounds: Tensor, hidden: Sequence[int], embedding_size: int, bounded: bool
+        self,
+        num_stages: int,
+        bounds: Tensor,
+        hidden: Sequence[int],
+        embedding_size: int,
+        bounded: bool,
+        start: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.shape = {
@@ -47,8 +61,15 @@ class Actor(nn.Module):
         self.embed = StageEmbedding(num_stages, embedding_size)
         self.layers = mlp([self.embed.output_size, *hidden, len(bounds)])
         self.register_buffer("bounds", bounds)
+        start = torch.zeros_like(bounds) if start is None else start
+        inside = (start / bounds).clamp(-_NEAR_THE_WALL, _NEAR_THE_WALL)
+        self.register_buffer("shift", inside.atanh() if bounded else start)
+        if bool(start.any()):
+            with torch.no_grad():
+                for parameter in self.layers[-1].parameters():
+                    parameter.mul_(_FIRST_ANSWERS)
 
     def forward(self, state: Tensor) -> Tensor:
         """The strategy parameters for a state."""
-        raw = self.layers(self.embed(state))
+        raw = self.layers(self.embed(state)) + self.shift
         return self.bounds * raw.tanh() if self.bounded else raw

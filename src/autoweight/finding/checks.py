@@ -25,20 +25,20 @@ def check_search(config: SearchConfig, training: TrainingConfig) -> None:
             feature in task.features,
             f"{training.task} has no feature '{feature}': choose among {', '.join(task.features)} (search.features).",
         )
-    start = config.cmaes.start
+    start = config.start
     for name, value in start.items():
         if name not in BOUNDS:
-            raise unknown("parameter in search.cmaes.start", name, rule.param_names)
+            raise unknown("parameter in search.start", name, rule.param_names)
         require(
             name in rule.param_names,
-            f"search.cmaes.start names {name}, which is not among search.features: add it there, or leave it out here.",
+            f"search.start names {name}, which is not among search.features: add it there, or leave it out here.",
         )
         box = BOUNDS[name]
-        require(abs(value) <= box, f"search.cmaes.start: {name} goes from -{box} to {box}, but is {value}.")
+        require(abs(value) <= box, f"search.start: {name} goes from -{box} to {box}, but is {value}.")
     others = any(value for name, value in start.items() if name != "bias")
     require(
         config.normalise or others or start.get("bias", 0) == 0,
-        "search.cmaes.start with a bias alone is for normalised weights, since others would only slow the learning: "
+        "search.start with a bias alone is for normalised weights, since others would only slow the learning: "
         "leave it out, or set search.normalise, or begin with a feature too.",
     )
     require(
@@ -52,14 +52,14 @@ def warn_of_validation(train: Samples, val: Samples) -> None:
     if len(val) < _FEW:
         warnings.warn(
             f"{len(val)} validation samples tell little: strategies are chosen by luck. Trust some hundreds.",
-            stacklevel=4,
+            stacklevel=5,
         )
     shared = _shared(train, val)
     if shared > 0.01 * len(val):  # large sets of images have some twins
         warnings.warn(
             f"{shared} of {len(val)} validation samples are in the training set too: networks memorise them, and the "
             "search rewards that. Keep the two apart.",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

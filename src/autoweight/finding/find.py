@@ -1,6 +1,6 @@
 """From a network and data to a strategy: sets up workers and agent, runs Algorithm 2, and wraps what it found."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -10,26 +10,28 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from autoweight.config import Augmentation, SearchConfig, TrainingConfig
-from autoweight.data import as_samples, check_training_data
+from autoweight.data import check_training_data
 from autoweight.data.convert import DataLike
-from autoweight.data.dataset import Samples
-from autoweight.errors import UserError, require
+from autoweight.errors import require
 from autoweight.finding.agents import make_agent
 from autoweight.finding.checks import check_search, warn_of_validation
+from autoweight.finding.fingerprint import digests, fingerprint
 from autoweight.finding.loop import Found, Progress, SearchLoop
+from autoweight.finding.tasks import SearchTask, check_together, samples_of, tasks_of
 from autoweight.models import make_network
-from autoweight.storage.checkpoint import CheckpointFile
+from autoweight.ranks import ALONE, Ranks, of_process_group
+from autoweight.storage.shared import SharedCheckpointFile
 from autoweight.strategy import Rule, Strategy
 from autoweight.strategy.regime import Regime
 from autoweight.training.checks import check_training
 from autoweight.training.device import check_device, few_threads, isolated
-from autoweight.workers import Problem, make_workers
+from autoweight.workers import Problem, make_crew
 
 
 def search(
-    make_model: Callable[[], nn.Module],
-    train_data: DataLike,
-    val_data: DataLike,
+    make_model: Callable[[], nn.Module] | Sequence[SearchTask],
+    train_data: DataLike | None = None,
+    val_data: DataLike | None = None,
     config: SearchConfig | None = None,
     *,
     training: TrainingConfig | None = None,
@@ -38,6 +40,7 @@ def search(
     device: str = "cpu",
     checkpoint: str | Path | None = None,
     listen: Callable[[Progress], Any] = lambda progress: None,
+    distributed: bool = False,
 ) -> Strategy:
     """Find a weighting strategy for the networks that `make_model` returns; the choice looks at `val_data` alone.
 
@@ -45,6 +48,12 @@ def search(
     set, or there is nothing to find. With a `checkpoint`, the path of a file, a search that was killed goes on where it
     was when it is called again, and one that is done goes on where `num_episodes` is larger than before. Where
     `listen` returns True, the search stops, and keeps the best so far.
+
+    For a strategy that serves many tasks, pass a list of them in place of network and data,
+    `search([SearchTask(make_model, train_data, val_data), ...], config=config)`: every episode trains on all.
+
+    With `distributed`, the ranks of the process group that you have initialised share the work; all of them call this
+    and get the same strategy. The first one's `listen` and `checkpoint` count.
     """
     job = prepare_search(
         make_model,
@@ -59,60 +68,84 @@ def search(
     require(
         checkpoint is None or not Path(checkpoint).is_dir(), f"checkpoint takes a file, but {checkpoint!r} is a folder."
     )
-    return job.run(None if checkpoint is None else Path(checkpoint), listen)
+    ranks = of_process_group() if distributed else ALONE
+    job.check(ranks)
+    return job.run(None if checkpoint is None else Path(checkpoint), listen, ranks)
 
 
 class SearchJob(NamedTuple):
     """A search that was checked and can begin."""
 
-    problem: Problem
+    problems: tuple[Problem, ...]
+    """What is trained: one problem a task."""
     config: SearchConfig
-    training: TrainingConfig
-    """The training that the proxies stand for."""
+    trainings: tuple[TrainingConfig, ...]
+    """The trainings that the proxies stand for."""
     seed: int
 
     def run(
-        self, checkpoint: Path | None = None, listen: Callable[[Progress], Any] = lambda progress: None
+        self,
+        checkpoint: Path | None = None,
+        listen: Callable[[Progress], Any] = lambda progress: None,
+        ranks: Ranks = ALONE,
     ) -> Strategy:
-        """The strategy."""
-        problem, config = self.problem, self.config
+        """The strategy; all ranks have to call it."""
+        problem, config = self.problems[0], self.config
         threads = few_threads(problem.make_model, problem.train, problem.training.batch_size, config.num_workers)
         with threads, isolated(problem.device):
-            workers = make_workers(problem, config.num_workers, config.num_starts)
+            workers = make_crew(self.problems, config.num_workers, config.num_starts, ranks)
             agent = make_agent(config, problem.training.num_stages, self.seed)
-            file = None if checkpoint is None else CheckpointFile(checkpoint.expanduser())
+            file = None if checkpoint is None else SharedCheckpointFile(checkpoint.expanduser(), ranks)
             found = SearchLoop(workers, agent, config, self.seed, file, listen).run()
-        return Strategy(found.table, problem.rule, config.warmup_stages, problem.train.class_counts, self._info(found))
+        counts = problem.train.class_counts if len(self.problems) == 1 else None  # those of one task are not another's
+        return Strategy(found.table, problem.rule, config.warmup_stages, counts, self._info(found))
+
+    def check(self, ranks: Ranks) -> None:
+        """Raise `UserError` where the ranks cannot do this search together."""
+        if ranks.size == 1:
+            return
+        require(
+            ranks.size <= self.config.num_workers,
+            f"{ranks.size} ranks are more than the {self.config.num_workers} workers of this search: start fewer, or "
+            "set search.num_workers to more.",
+        )
+        data = [digests(part) for problem in self.problems for part in (problem.train, problem.val)]
+        configuration = [fingerprint(problem, self.config, self.seed) for problem in self.problems]
+        ranks.check_alike(data=str(data), configuration=str(configuration))
 
     def _info(self, found: Found) -> dict[str, Any]:
-        training = self.training
-        regime = Regime(
-            epochs=training.epochs,
-            steps=len(self.problem.train) // training.batch_size * training.epochs,
-            batch_size=training.batch_size,
-            optimizer=training.optimizer,
-            weight_decay=training.weight_decay,
-            schedule=training.schedule if isinstance(training.schedule, str) else "own",
-        )
+        regimes = [_regime(*one) for one in zip(self.problems, self.trainings, strict=True)]
         return {
             "agent": self.config.agent,
             "seed": self.seed,
             "reward": self.config.reward,
-            "task": training.task,
+            "task": self.trainings[0].task,
+            "num_tasks": len(self.problems),
             "validation_gain": found.gain,
             "validation_gain_error": found.gain_error,
             "seconds": found.seconds,
             "episodes": found.episodes,
             "network_steps": found.network_steps,
             "dropped_trainings": found.dropped,
-            "found_in": regime.as_dict(),
+            "found_in": Regime.shared(regimes).as_dict(),
         }
 
 
+def _regime(problem: Problem, training: TrainingConfig) -> Regime:
+    return Regime(
+        epochs=training.epochs,
+        steps=len(problem.train) // training.batch_size * training.epochs,
+        batch_size=training.batch_size,
+        optimizer=training.optimizer,
+        weight_decay=training.weight_decay,
+        schedule=training.schedule if isinstance(training.schedule, str) else "own",
+    )
+
+
 def prepare_search(
-    make_model: Callable[[], nn.Module],
-    train_data: DataLike,
-    val_data: DataLike,
+    make_model: Callable[[], nn.Module] | Sequence[SearchTask],
+    train_data: DataLike | None = None,
+    val_data: DataLike | None = None,
     config: SearchConfig | None = None,
     *,
     training: TrainingConfig | None = None,
@@ -127,34 +160,37 @@ def prepare_search(
     whole = isinstance(seed, Integral) and not isinstance(seed, bool)
     require(whole and 0 <= seed < 2**31, f"seed goes from 0 to 2147483647, but is {seed!r}.")
     check_device(device)
-    train, val = _samples("training", train_data, training), _samples("validation", val_data, training)
-    num_classes = max(train.num_classes, val.num_classes)
-    train, val = replace(train, num_classes=num_classes), replace(val, num_classes=num_classes)
+    tasks = tasks_of(make_model, train_data, val_data)
+    trainings = tuple(task.training or training for task in tasks)
+    problems = []
+    for task, own in zip(tasks, trainings, strict=True):
+        task = task._replace(augmentation=task.augmentation or augmentation)
+        problems.append(_problem(task, own, config, device))
+    check_together(problems, config)
+    make_agent(config, trainings[0].num_stages, int(seed))  # says what it lacks
+    return SearchJob(tuple(problems), config, trainings, int(seed))
+
+
+def _problem(task: SearchTask, training: TrainingConfig, config: SearchConfig, device: str) -> Problem:
+    """What a task's episodes train, checked."""
+    make_model = task.make_model
+    train, val = samples_of(task, training)
     check_training_data(train, val, training.batch_size)
     warn_of_validation(train, val)
     check_search(config, training)
     if config.proxy_network:
-        make_model = partial(make_network, config.proxy_network, train.input_shape, num_classes)
+        make_model = partial(make_network, config.proxy_network, train.input_shape, train.num_classes)
     # Proxies are small and many, so compiling them does not pay.
     proxy = replace(training, epochs=config.proxy_epochs or training.epochs, compile=False, average=0.0)
     check_training(make_model, train, proxy, device)
-    make_agent(config, training.num_stages, int(seed))  # says what it lacks
-    problem = Problem(
+    return Problem(
         make_model,
         train,
         val,
         proxy,
         Rule.of(config),
-        augmentation,
+        task.augmentation or "none",
         device,
         config.head_start,
         config.augment_stages,
     )
-    return SearchJob(problem, config, training, int(seed))
-
-
-def _samples(part: str, data: DataLike, training: TrainingConfig) -> Samples:
-    try:
-        return as_samples(data, task=training.task)
-    except UserError as error:
-        raise UserError(f"the {part} data cannot be used: {error}") from error

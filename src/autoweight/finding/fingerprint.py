@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from autoweight.config import SearchConfig
+from autoweight.data import Labelled, Samples
 from autoweight.data.inputs import parts
 from autoweight.training.device import isolated
 from autoweight.training.schedules import learning_rate_at
@@ -15,9 +16,7 @@ from autoweight.workers import Problem
 
 def fingerprint(problem: Problem, config: SearchConfig, seed: int) -> str:
     """All but the number of episodes, which may grow; of the network, only the shapes of its parameters."""
-    contents = [
-        _digest(tensor) for part in (problem.train, problem.val) for tensor in (*parts(part.inputs), part.labels)
-    ]
+    contents = [number for part in (problem.train, problem.val) for number in digests(part)]
     with isolated(problem.device):
         shapes = [tuple(parameter.shape) for parameter in problem.make_model().parameters()]
     training = problem.training
@@ -26,6 +25,12 @@ def fingerprint(problem: Problem, config: SearchConfig, seed: int) -> str:
         training = replace(training, schedule="constant")  # a function has no text of its own; its rates tell
     search = replace(config, num_episodes=1)
     return repr((search, training, rates, problem.augmentation, seed, contents, shapes))
+
+
+def digests(samples: Labelled) -> list[int]:
+    """A number for each of a set's inputs, where they lie in memory, and for its labels, which tells their contents."""
+    inputs = parts(samples.inputs) if isinstance(samples, Samples) else []
+    return [_digest(tensor) for tensor in (*inputs, samples.labels, samples.true_labels)]
 
 
 def _digest(tensor: Tensor) -> int:

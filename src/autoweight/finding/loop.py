@@ -18,7 +18,7 @@ from autoweight.finding.fingerprint import fingerprint
 from autoweight.finding.reward import reward, reward_scale
 from autoweight.finding.state import StateTracker
 from autoweight.storage.checkpoint import CheckpointFile
-from autoweight.workers import StageOutcome, Workers
+from autoweight.workers import Crew, StageOutcome
 
 
 class Episode(NamedTuple):
@@ -48,6 +48,8 @@ class Progress(NamedTuple):
     """Its mean training loss over the stage less its reference's."""
     best_gain: float
     """The best return of a guess so far; NaN before the first."""
+    returns: tuple[float, ...] = ()
+    """At an episode's last stage, what it came to, of every worker; NaN where a training blew up."""
 
 
 class Found(NamedTuple):
@@ -75,7 +77,7 @@ class SearchLoop:
 
     def __init__(
         self,
-        workers: Workers,
+        workers: Crew,
         agent: Agent,
         config: SearchConfig,
         seed: int = 0,
@@ -133,11 +135,13 @@ class SearchLoop:
                 if not workers.run_beside_the_host:
                     learn()
                     learn = _nothing
-            self._tell(episode, stage, outcome)
+            if stage < self.episode_stages - 1:
+                self._tell(episode, stage, outcome)
         learn()
         tables += [strategy_params] * (num_stages - len(tables))  # stages that no episode runs keep the last parameters
         scales = [reward_scale(config, (stage + 1) / num_stages) for stage in range(self.episode_stages)]
         returns = torch.stack(rewards).sum(dim=0) / sum(scales)
+        self._tell(episode, self.episode_stages - 1, outcome, returns)
         agent.end_episode(returns)
         return Episode(torch.stack(tables, dim=1), returns)
 
@@ -173,14 +177,12 @@ class SearchLoop:
         gain = float(returns.mean())
         if gain != gain:
             raise RunError("every training of the search blew up: lower the learning rate, or look at the data.")
-        # Of one return, that of two shares of right answers, about one half each at worst.
-        single = sqrt(0.5 / len(self.workers.val))
-        error = float(returns.std() / sqrt(len(returns))) if len(returns) > 1 else single
+        error = float(returns.std() / sqrt(len(returns))) if len(returns) > 1 else self.workers.score_error
         archive, workers = self.archive, self.workers
         episodes = (archive.num_episodes + self.choice_rounds) * workers.num_workers
         return Found(table, gain, error, workers.network_steps, self.seconds, episodes, archive.num_dropped)
 
-    def _tell(self, episode: int, stage: int, outcome: StageOutcome) -> None:
+    def _tell(self, episode: int, stage: int, outcome: StageOutcome, returns: Tensor | None = None) -> None:
         config = self.config
         progress = Progress(
             doing="searching" if episode < config.num_episodes else "choosing",
@@ -192,8 +194,9 @@ class SearchLoop:
             greedy_gain=float(outcome.score[0] - outcome.reference_score[0]),
             loss_gap=float(outcome.loss[0] - outcome.reference_loss[0]),
             best_gain=self.archive.best_guess,
+            returns=() if returns is None else tuple(returns.tolist()),
         )
-        if self.listen(progress) is True:
+        if self.workers.agreed(self.listen(progress) is True):
             raise _StopSearchError
 
     def _save(self) -> None:
@@ -211,7 +214,7 @@ class SearchLoop:
 
     @cached_property
     def _of(self) -> str:
-        return fingerprint(self.workers.problem, self.config, self.seed)
+        return "".join(fingerprint(problem, self.config, self.seed) for problem in self.workers.problems)
 
     def _restore(self) -> None:
         state = self.checkpoint.load() if self.checkpoint is not None else None

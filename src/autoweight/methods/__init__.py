@@ -1,6 +1,7 @@
 """Methods by name. A new one is a file here and a line in `METHODS`."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import NamedTuple
@@ -12,10 +13,16 @@ from autoweight.errors import UserError, unknown
 from autoweight.methods.auto import Auto
 from autoweight.methods.class_balanced import ClassBalanced
 from autoweight.methods.constant import Constant
+from autoweight.methods.coteaching import CoTeaching
 from autoweight.methods.early_stop import EARLY_STOP, EarlyStop
+from autoweight.methods.elr import ELR
 from autoweight.methods.focal import Focal
+from autoweight.methods.gce import GCE
+from autoweight.methods.l2rw import L2RW
 from autoweight.methods.law import law
+from autoweight.methods.mentornet import MentorNet
 from autoweight.methods.method import Method, Weighted
+from autoweight.methods.mwnet import MWNet
 from autoweight.methods.oracle import Oracle
 from autoweight.methods.self_paced import SelfPaced
 from autoweight.methods.uniform import Uniform
@@ -31,6 +38,12 @@ METHODS: dict[str, Callable[..., Weigher | Method]] = {
     "focal": Focal,
     "class_balanced": ClassBalanced,
     "self_paced": SelfPaced,
+    "mentornet": MentorNet,
+    "l2rw": L2RW,
+    "mwnet": MWNet,
+    "coteaching": CoTeaching,
+    "gce": GCE,
+    "elr": ELR,
 }
 
 
@@ -39,6 +52,16 @@ class TrainingFacts(NamedTuple):
 
     class_counts: Tensor
     clean: Tensor
+
+
+def told_of(name: str) -> str:
+    """What a method is told besides the training set, from its card: nothing, the noise rate, trusted samples."""
+    if name not in METHODS:
+        raise unknown("method", name, METHODS)
+    card = inspect.getdoc(inspect.getmodule(METHODS[name])) or ""
+    told = re.search(r"^Told +([^.:]+)", card, re.MULTILINE)
+    assert told is not None, f"the card of {name} does not say what it is told"
+    return " ".join(told[1].split())
 
 
 def knobs_of(name: str) -> dict[str, inspect.Parameter]:
@@ -56,9 +79,10 @@ def check_knobs(name: str, knobs: Mapping[str, Knob]) -> None:
         if knob not in known:
             raise unknown(f"knob of {name}", knob, known) if known else UserError(f"{name} has no knobs.")
         default = known[knob].default
-        wanted = (int, float) if isinstance(default, float) else type(default)
+        wanted = (int, float) if isinstance(default, float | None) else type(default)
         if not isinstance(value, wanted) or isinstance(value, bool) != isinstance(default, bool):
-            raise UserError(f"{name}.{knob} takes a value like {default!r}, but got {value!r}.")
+            like = "number" if default is None else f"value like {default!r}"
+            raise UserError(f"{name}.{knob} takes a {like}, but got {value!r}.")
         if isinstance(value, float) and not isfinite(value):
             raise UserError(f"{name}.{knob} must be a finite number, but is {value}.")
 

@@ -1,7 +1,7 @@
 """Method: a whole training step, which owns its networks; most of them only weigh (`Weighted`)."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from autoweight.config import TaskName
 from autoweight.data.inputs import Inputs
 from autoweight.data.loader import Batch
 from autoweight.errors import UserError
+from autoweight.methods.record import Record
 from autoweight.strategy.weigher import Weigher
 
 
@@ -31,6 +32,10 @@ class Setup:
     """Every sample's loss, from outputs and labels."""
     look: Callable[[nn.Module, Inputs, Tensor], tuple[Tensor, Tensor]]
     """Both at once, the fastest way: outputs without gradient, and losses."""
+    ahead: Callable[[nn.Module, Inputs, Tensor, Sequence[Tensor]], Tensor]
+    """Every sample's loss, were these the network's trainable parameters; leaves buffers alone."""
+    slopes: Callable[[nn.Module, Inputs, Tensor, Sequence[Tensor]], Tensor]
+    """How fast every sample's loss rises along a direction of the trainable parameters; leaves buffers alone."""
     mean: Callable[[Tensor, Tensor | None, Tensor], Tensor]
     """The mean of losses, with these weights or with none, over the samples whose labels count."""
     fast: Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -41,6 +46,11 @@ class Setup:
     task: TaskName = "classification"
 
 
+def trainable(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters that a network learns, in its order."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
 class Method(ABC):
     """Trains by steps of its own; `begin` is called once before all others."""
 
@@ -49,6 +59,12 @@ class Method(ABC):
     all that it changes are its networks, its optimisers' states and the tensors that it names."""
     uses_trusted = False
     """Whether every step comes with a batch of trusted samples."""
+    trusted_samples = 0
+    """How many of the validation set's samples these are drawn from, at most; 0 takes all."""
+    trusted_batch = 0
+    """How many of them a step gets; 0 for as many as it gets of the others."""
+    takes_slopes = False
+    """Whether it asks for `Setup.slopes`, which not every network can give."""
     tasks: tuple[TaskName, ...] = ("classification",)
     """What it can train; empty where that does not matter."""
 
@@ -56,11 +72,17 @@ class Method(ABC):
     networks: list[nn.Module]
     """What it trains; the first is evaluated."""
     optimizers: list[torch.optim.Optimizer]
+    record: Record | None = None
+    """What somebody wants to know of every sample; `step` fills it by `note`."""
+
+    def check_task(self, task: TaskName) -> None:
+        """Raise `UserError` where it cannot train this."""
+        if self.tasks and task not in self.tasks:
+            raise UserError(f"{type(self).__name__} is for {' and '.join(self.tasks)}, not for {task}.")
 
     def begin(self, setup: Setup) -> None:
         """Make networks and optimisers; by default the training's one network."""
-        if self.tasks and setup.task not in self.tasks:
-            raise UserError(f"{type(self).__name__} is for {' and '.join(self.tasks)}, not for {setup.task}.")
+        self.check_task(setup.task)
         self.setup = setup
         self.networks = [setup.model]
         self.optimizers = [setup.make_optimizer(setup.model)]
@@ -72,6 +94,10 @@ class Method(ABC):
     def step(self, batch: Batch, progress: float | Tensor, trusted: Batch | None = None) -> Tensor:
         """One step of every network on a batch; returns the unweighted mean loss of the first, without gradient."""
 
+    def scheduled(self) -> list[torch.optim.Optimizer]:
+        """The optimisers whose learning rate is the training's; by default all."""
+        return self.optimizers
+
     def evaluated(self) -> dict[str, nn.Module]:
         """What is evaluated besides the first network, by name."""
         return {}
@@ -79,6 +105,11 @@ class Method(ABC):
     def tensors(self) -> dict[str, Tensor]:
         """What `step` changes besides networks and optimisers, by name."""
         return {}
+
+    def note(self, batch: Batch, losses: Tensor, weights: Tensor | None) -> None:
+        """Keep what each sample's loss and weight were, where somebody wants to know."""
+        if self.record is not None:
+            self.record.note(losses, weights, batch.indices)
 
     def descend(self, loss: Tensor, number: int = 0) -> None:
         """One step of an optimiser, by default the first's."""
@@ -111,6 +142,7 @@ class Weighted(Method):
         """Equation 7: one optimiser step on a batch's weighted loss."""
         outputs, losses = self.setup.look(self.networks[0], batch.inputs, batch.labels)
         weights = None if self.weigher is None else self._weigh(self.weigher, losses.detach(), outputs, batch, progress)
+        self.note(batch, losses, weights)
         self.descend(self.setup.mean(losses, weights, batch.labels))
         return self.setup.mean(losses.detach(), None, batch.labels)
 

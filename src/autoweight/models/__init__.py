@@ -5,17 +5,24 @@ from collections.abc import Callable
 from torch import nn
 
 from autoweight.errors import unknown
+from autoweight.models.by_shape import by_shape
 from autoweight.models.external import external_network
 from autoweight.models.mlp import mlp
 from autoweight.models.mobilenet import mobilenet_v2
 from autoweight.models.resnet import resnet18, resnet32, resnet34, resnet50, resnet101, small_resnet, small_resnet64
 from autoweight.models.small_cnn import small_cnn
+from autoweight.models.strided_cnn import strided_cnn
+from autoweight.models.text import bag_of_words, text_embedding
 from autoweight.models.vgg import vgg19
 from autoweight.models.wide_resnet import wrn_28_10
 
 NETWORKS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
     "mlp": mlp,
+    "by_shape": by_shape,
     "small_cnn": small_cnn,
+    "strided_cnn": strided_cnn,
+    "bag_of_words": bag_of_words,
+    "text_embedding": text_embedding,
     "small_resnet": small_resnet,
     "small_resnet64": small_resnet64,
     "resnet32": resnet32,
@@ -30,7 +37,10 @@ NETWORKS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
 
 
 def make_network(name: str, input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
-    """A fresh network of that name, or `torchvision:NAME` or `timm:NAME`, for inputs of `input_shape` (no batch)."""
+    """A fresh network of that name, for inputs of `input_shape` (no batch).
+
+    It may also be `torchvision:NAME`, `timm:NAME`, or `module:function` of the user's own.
+    """
     if ":" in name:
         return external_network(name, input_shape, num_classes)
     if name not in NETWORKS:

@@ -1,6 +1,6 @@
-"""Networks of other libraries by name, for large images: `torchvision:resnet50`, `timm:convnext_tiny`.
+"""Networks from elsewhere by name: `torchvision:resnet50`, `timm:convnext_tiny`, `module:function` of the user's own.
 
-The library is imported when one of its networks is made; no pretrained parameters are loaded.
+The module is imported when one of its networks is made; no pretrained parameters of a library are loaded.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,6 +13,7 @@ from torch import nn
 
 from autoweight.errors import UserError, require, unknown
 from autoweight.models.layers import channels_of
+from autoweight.models.own import own_network
 
 # These two answer with several heads in training unless told otherwise, and warn unless told how to initialise.
 _SEVERAL_HEADS = ("googlenet", "inception_v3")
@@ -22,7 +23,9 @@ def external_network(name: str, input_shape: tuple[int, ...], num_classes: int) 
     """A fresh network called `library:network`, such as `torchvision:resnet50`."""
     library, _, network = name.partition(":")
     if library not in LIBRARIES:
-        raise unknown("network library", library, LIBRARIES)
+        if get_close_matches(library, LIBRARIES, cutoff=0.8):
+            raise unknown("network library", library, LIBRARIES)
+        return own_network(library, network, input_shape, num_classes)
     return LIBRARIES[library](network, channels_of(input_shape), num_classes)
 
 

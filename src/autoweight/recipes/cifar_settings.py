@@ -18,7 +18,7 @@ NOISE_DATA = DataConfig(
 )
 
 # A small, short proxy agrees with a long training where its network has learned something before weighting begins, and
-# is about to memorise: so there is a head start, and few images (docs/results.md: what proxies can foresee).
+# is about to memorise: so there is a head start, and few images (docs/lab-notes.md: what proxies can foresee).
 NOISE_SEARCH = noise(
     SearchConfig(
         proxy_network="small_resnet64",
@@ -66,7 +66,7 @@ RARE_SEARCH = rare(
 LONGTAIL_TRAINING = replace(PAPER_TRAINING, epochs=400, weight_decay=5e-4, drop_stages=(14, 18), compile=False)
 LONGTAIL_SEARCH = replace(RARE_SEARCH, warmup_stages=14, proxy_epochs=90)
 # Where few classes are rare, a frequency normalised over the batch makes steps far too large (docs/search.md), and
-# heeding losses leaves nothing to win on a proxy that memorises, as a full training does (docs/results.md).
+# heeding losses leaves nothing to win on a proxy that memorises, as a full training does (docs/lab-notes.md).
 IMBALANCE_SEARCH = replace(
     RARE_SEARCH,
     features=("label",),

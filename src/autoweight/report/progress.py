@@ -14,15 +14,16 @@ _LINE_SECONDS = 15.0
 class ProgressBar:
     """Shows on stderr what is being done and how far it is; use it as a context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, shown: bool = True) -> None:
         console = Console(stderr=True)
+        self._shown = shown
         columns = (
             TextColumn("{task.description}"),
             BarColumn(bar_width=12),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
         )
-        self._bar = RichProgress(*columns, console=console) if console.is_terminal else None
+        self._bar = RichProgress(*columns, console=console) if console.is_terminal and shown else None
         self._task = self._bar.add_task("starting", total=None) if self._bar else None
         self._last_line = time.monotonic()
         self._first: tuple[float, int] | None = None
@@ -31,7 +32,7 @@ class ProgressBar:
         """Show that `done` of `total` is done, and what comes next."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, total=total, description=doing)
-        elif time.monotonic() - self._last_line > _LINE_SECONDS:
+        elif self._shown and time.monotonic() - self._last_line > _LINE_SECONDS:
             self._last_line = time.monotonic()
             print(f"{done}/{total} {doing}{self._time_left(done, total)}", file=sys.stderr, flush=True)
         self._first = self._first or (time.monotonic(), done)

@@ -1,6 +1,8 @@
 """What a strategy does, in words."""
 
 import inspect
+import re
+from typing import Any
 
 import torch
 
@@ -45,6 +47,28 @@ def describe(strategy: Weigher) -> list[str]:
     for stage in parts:
         sentences.append(f"At {_percent(stage, strategy)}: {_describe_stage(strategy, stage)}.")
     return sentences
+
+
+def idea(weigher: Weigher) -> list[str]:
+    """What the weigher's card says of its idea, in sentences; nothing where it has none."""
+    card = inspect.getmodule(type(weigher)).__doc__ or ""
+    found = re.search(r"^Idea\s+(.+?)(?=^\S|\Z)", card, flags=re.MULTILINE | re.DOTALL)
+    return [] if found is None else [" ".join(found[1].split())]
+
+
+def gain_sentence(info: dict[str, Any]) -> str:
+    """What a search saw of its strategy, from what it left in its file."""
+    gain, error = 100 * info["validation_gain"], info.get("validation_gain_error")
+    about = "" if error is None else f" (standard error {100 * error:.1f})"
+    if (tasks := info.get("num_tasks", 1)) > 1:
+        way = "lost against" if gain < 0 else "closed of"
+        said = f"Over {tasks} tasks it {way} the gap between no weighting and an oracle {abs(gain):.1f} %{about}"
+    elif info.get("reward") == "plain":
+        said = f"On the validation set it was {gain:.1f}{about} % right"
+    else:
+        way = "behind" if gain < 0 else "ahead of"
+        said = f"On the validation set it was {abs(gain):.1f}{about} points {way} no weighting"
+    return f"{said}, late stages counting more."
 
 
 def _describe_stage(strategy: Strategy, stage: int) -> str:

@@ -1,29 +1,39 @@
 """Train methods over seeds and compare them: what `train` and `compare` do, one method and seed after the other."""
 
+import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
+import numpy as np
 from torch import nn
 
 from autoweight.config import Knob, RunConfig
 from autoweight.data import Pool, Splits, check_training_data, load_pool
+from autoweight.data.streamed import warn_of_skipped
 from autoweight.errors import RunError, require
+from autoweight.finding.fingerprint import digests
 from autoweight.methods import TrainingFacts, check_knobs, make_method
 from autoweight.methods.early_stop import EARLY_STOP
 from autoweight.methods.method import Method, Weighted
 from autoweight.models import make_network
+from autoweight.ranks import ALONE, Ranks
 from autoweight.runs.folder import RunFolder
 from autoweight.runs.result import score_key
+from autoweight.runs.samples import Columns, sample_columns, samples_file, write_columns
+from autoweight.storage.checkpoint import CheckpointFile
+from autoweight.storage.shared import SharedCheckpointFile
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
 from autoweight.strategy.regime import Regime
-from autoweight.training.checks import check_training
+from autoweight.training.checks import check_method, check_training
 from autoweight.training.device import check_device, isolated
-from autoweight.training.evaluate import score
+from autoweight.training.evaluate import judge
 from autoweight.training.loop import StageReport, Trained, Training, check_side_by_side, train
+from autoweight.training.split import check_split
 from autoweight.training.task import TASKS
 
 
@@ -57,9 +67,18 @@ class Comparison:
         knobs = _law_knobs(self.config) if name == "law" else self.config.knobs.get(name, {})
         return make_method(name, TrainingFacts(splits.train.class_counts, splits.train.clean), knobs)
 
-    def check(self) -> None:
+    @property
+    def split(self) -> bool:
+        """Whether ranks take parts of each batch of one training, as for `train`; else each takes whole trainings."""
+        return self.config.command == "train"
+
+    def check(self, ranks: Ranks = ALONE) -> None:
         """Raise `UserError` for anything that could not run, before a folder is made."""
         config, epoch_steps = self.config, {}
+        if not self.validates and {EARLY_STOP, "uniform"} & set(config.methods):
+            said = f"{EARLY_STOP} stops where trusted samples say, and there are none: name some with --trusted"
+            require(config.methods != (EARLY_STOP,), f"{said}, or choose another method.")
+            warnings.warn(f"{said}; it is left out.", stacklevel=2)
         for seed in config.seeds:  # all of them, lest a comparison die halfway
             splits = self.splits(seed)
             check_training_data(splits.train, splits.val, config.training.batch_size)
@@ -70,19 +89,30 @@ class Comparison:
         for method, knobs in config.knobs.items():
             check_knobs(method, knobs)
         for name in self.trained_methods():
-            _warn_where_far(self.method(name, splits), config, epoch_steps[seed])
+            made = self.method(name, splits)
+            check_method(name, made, self.make_model, splits.train, splits.val, config.training)
+            _warn_where_far(made, config, epoch_steps[seed])
+            if self.split:
+                check_split(name, made, config.training.batch_size, ranks)
+        if ranks.size > 1:
+            ranks.check_alike(data=str(digests(self.pool.samples)), configuration=repr(config))
 
     def trained_methods(self) -> list[str]:
         """The methods that are trained: what stops early is read off uniform's training."""
         names = ["uniform" if name == EARLY_STOP else name for name in self.config.methods]
         return list(dict.fromkeys(names))
 
+    @property
+    def validates(self) -> bool:
+        """Whether there are trusted samples to look at."""
+        return self.pool.trusted is not None or self.config.data.val_size > 0
+
     def shown_methods(self) -> list[str]:
         """The methods of the table: uniform never comes without what it reaches by stopping early."""
         names = []
         for name in self.config.methods:
             names += ["uniform", EARLY_STOP] if name == "uniform" else [name]
-        return list(dict.fromkeys(names))
+        return [name for name in dict.fromkeys(names) if self.validates or name != EARLY_STOP]
 
     def groups(self) -> list[list[Job]]:
         """The trainings, those that go side by side together."""
@@ -90,46 +120,64 @@ class Comparison:
         jobs = [Job(method, seed) for seed in self.config.seeds for method in self.trained_methods()]
         return [jobs[first : first + size] for first in range(0, len(jobs), size)]
 
-    def run(self, folder: RunFolder, listen: Listener) -> dict[str, Any]:
+    def run(self, folder: RunFolder, listen: Listener, ranks: Ranks = ALONE) -> dict[str, Any]:
         """Train every method on every seed, going on from what the folder holds; a result's `methods` and `failed`.
 
-        A method that fails on one seed is left out, with a sentence that says why.
+        A method that fails on one seed is left out, with a sentence that says why. All ranks have to call it.
         """
         if "law" in self.config.methods:
             _check_same_strategy(self.config, folder)
+        together, apart = (ranks, ALONE) if self.split else (ALONE, ranks)
         groups = self.groups()
         stages = self.config.training.num_stages
+        left = ranks.share([group for group in groups if not all(_ended(folder, job) for job in group)])
         total = sum(map(len, groups)) * stages
-        for number, group in enumerate(groups):
-            if all(_ended(folder, job) for job in group):
-                continue
+        done_before = total - sum(map(len, left)) * stages
+        stages_done, reached = apart.counter(), Counter[Job]()
+        for group in apart.deal(left):
 
-            def report(job: Job, stage: StageReport, number: int = number, group: list[Job] = group) -> None:
-                folder.log({"event": "stage", **job._asdict(), **vars(stage)})
-                done = number * self.config.side_by_side * stages + (stage.stage + 1) * len(group)
+            def report(job: Job, stage: StageReport, group: list[Job] = group) -> None:
+                ranks.beat()
+                scores = {name: value for name, value in vars(stage).items() if value is not None}
+                folder.log({"event": "stage", **job._asdict(), **scores})
+                done = done_before + stages_done(stage.stage + 1 - reached[job])
+                reached[job] = stage.stage + 1
                 listen(done, total, f"training {', '.join(f'{job.method} {job.seed}' for job in group)}")
 
-            for job, outcome in zip(group, self._train(group, folder, report), strict=True):
+            checkpoint = SharedCheckpointFile(folder.checkpoint(_checkpoint_name(group)).path, together)
+            for job, outcome in zip(group, self._train(group, folder, checkpoint, report, together), strict=True):
                 folder.log({"event": "failed" if "why" in outcome else "trained", **job._asdict(), **outcome})
-            folder.checkpoint(_checkpoint_name(group)).remove()
-        return self._collect(folder)
+            checkpoint.remove()
+        ranks.wait_for_all()
+        warn_of_skipped(self.pool.samples)
+        if ranks.first:
+            folder.take_in_ranks()
+        return ranks.share(self._collect(folder) if ranks.first else {})
 
     def _train(
-        self, jobs: Sequence[Job], folder: RunFolder, report: Callable[[Job, StageReport], None]
+        self,
+        jobs: Sequence[Job],
+        folder: RunFolder,
+        checkpoint: CheckpointFile,
+        report: Callable[[Job, StageReport], None],
+        ranks: Ranks,
     ) -> list[dict[str, Any]]:
         """Train the jobs side by side and test each; those that failed say why instead."""
         config = self.config
-        parts = {
-            seed: Splits(*(part.to(config.device) for part in self.splits(seed)))
-            for seed in dict.fromkeys(job.seed for job in jobs)
-        }
+        parts = {seed: self.splits(seed).to(config.device) for seed in dict.fromkeys(job.seed for job in jobs)}
         with isolated(config.device):
             trainings = [self._training(job, parts[job.seed], report) for job in jobs]
-            seconds, trained = train(trainings, config.training, folder.checkpoint(_checkpoint_name(jobs)))
-        return [
-            {"why": one.failure} if one.failure else self._test(one, parts[job.seed]) | {"train_seconds": seconds}
-            for job, one in zip(jobs, trained, strict=True)
-        ]
+            seconds, trained = train(trainings, config.training, checkpoint, ranks)
+        outcomes: list[dict[str, Any]] = []
+        for job, one in zip(jobs, trained, strict=True):
+            if one.failure:
+                outcomes.append({"why": one.failure})
+                continue
+            tested, columns = self._test(one, parts[job.seed])
+            if ranks.first:  # of those that train together
+                write_columns(samples_file(folder.path, *job), columns)
+            outcomes.append(tested | {"train_seconds": seconds})
+        return outcomes
 
     def _training(self, job: Job, splits: Splits, report: Callable[[Job, StageReport], None]) -> Training:
         return Training(
@@ -142,19 +190,27 @@ class Comparison:
             test_data=splits.test if job.method == "uniform" else None,
             on_stage=partial(report, job),
             name=f"{job.method}, seed {job.seed}",
+            recorded=True,
         )
 
-    def _test(self, one: Trained, splits: Splits) -> dict[str, Any]:
-        """Scores on the test part: of the network, of what is evaluated beside it, and of the best stage."""
+    def _test(self, one: Trained, splits: Splits) -> tuple[dict[str, Any], Columns]:
+        """Scores on the test part, of the network, of what is evaluated beside it, and of the best stage; and samples.
+
+        The samples' columns say on which of the test part the network, and that of the best stage, were right.
+        """
         training = self.config.training
-        networks = {"": one.slot.method.networks[0], **one.slot.evaluated()}
-        tested = {
-            f"{self.score}_{name}".rstrip("_"): score(network, splits.test, TASKS[training.task], training.precision)
-            for name, network in networks.items()
-        }
+        task = TASKS[training.task]
+        first = judge(one.slot.method.networks[0], splits.test, task, training.precision)
+        tested = {self.score: first.score}
+        for name, network in one.slot.evaluated().items():
+            tested[f"{self.score}_{name}"] = judge(network, splits.test, task, training.precision).score
+        columns = sample_columns(one.slot.method, splits.train, training.precision)
+        rights = {"test_right": first.right, "best_right": one.best and one.best.right}
+        columns |= {name: right.cpu().numpy() for name, right in rights.items() if right is not None}
+        columns["test_count"] = np.array(len(splits.test))
         if one.best is None:
-            return tested
-        return {**tested, "best_stage": one.best.stage, f"best_{self.score}": one.best.test_score}
+            return tested, columns
+        return {**tested, "best_stage": one.best.stage, f"best_{self.score}": one.best.test_score}, columns
 
     def _collect(self, folder: RunFolder) -> dict[str, Any]:
         results: dict[str, Any] = {}
@@ -176,11 +232,11 @@ class Comparison:
         return {"methods": results, **({"failed": failed} if failed else {})}
 
 
-def prepare(config: RunConfig, pool: Pool | None = None) -> Comparison:
+def prepare(config: RunConfig, pool: Pool | None = None, ranks: Ranks = ALONE) -> Comparison:
     """A comparison that can begin, or `UserError` for what keeps it from that."""
     check_device(config.device)
-    comparison = Comparison(config, pool or load_pool(config.data))
-    comparison.check()
+    comparison = Comparison(config, pool or load_pool(config.data, config.training.task))
+    comparison.check(ranks)
     return comparison
 
 

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -29,14 +29,17 @@ _KEYS = ("event", "method", "seed", "stage", "episode", "doing")  # what tells o
 class RunFolder:
     """Where a run writes. Lines that a killed run has already written are not written again when it goes on."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, rank: int = 0) -> None:
         self.path = path
+        self.listeners: list[Callable[[dict[str, Any]], Any]] = []
+        """Called with every metrics line as it is written."""
         self._metrics = path / "metrics.jsonl"
+        self._written = path / f"metrics.rank-{rank}.jsonl" if rank else self._metrics
 
     @cached_property
     def _lines(self) -> dict[tuple[Any, ...], dict[str, Any]]:
         """Read at the first use, when the folder is locked."""
-        return {self._key(line): line for line in self._read_metrics()}
+        return {self._key(line): line for line in self._read(self._metrics)}
 
     @classmethod
     def open(cls, path: Path | None, config: RunConfig, resume: bool) -> "RunFolder":
@@ -84,8 +87,17 @@ class RunFolder:
         """Append one line to metrics.jsonl, unless a line of the same event, method, seed and stage is there."""
         if self._key(line) not in self._lines:
             self._lines[self._key(line)] = line
-            with self._metrics.open("a") as file:
+            with self._written.open("a") as file:
                 file.write(json.dumps(line, allow_nan=False) + "\n")
+            for listen in self.listeners:
+                listen(line)
+
+    def take_in_ranks(self) -> None:
+        """Append to metrics.jsonl what other ranks have written, each into a file of its own, and remove these."""
+        for path in sorted(self.path.glob("metrics.rank-*.jsonl")):
+            for line in self._read(path):
+                self.log(line)
+            path.unlink()
 
     def find(self, **wanted: Any) -> dict[str, Any] | None:
         """The metrics line with these values, if it was written."""
@@ -114,21 +126,21 @@ class RunFolder:
     def _key(line: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(line.get(key) for key in _KEYS)
 
-    def _read_metrics(self) -> list[dict[str, Any]]:
-        """The whole lines written so far; one that a kill cut short is removed from the file."""
-        if not self._metrics.exists():
+    def _read(self, path: Path) -> list[dict[str, Any]]:
+        """The whole lines written so far; one that a kill cut short is removed from a file that is written here."""
+        if not path.exists():
             return []
-        content = self._metrics.read_bytes()
+        content = path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
-        if whole != content:
-            write_bytes(self._metrics, whole)
+        if whole != content and path == self._written:
+            write_bytes(path, whole)
         try:
             lines = [json.loads(line) for line in whole.splitlines()]
         except ValueError as error:
-            raise UserError(f"{self._metrics} is damaged: remove the lines that are not JSON, or run anew.") from error
+            raise UserError(f"{path} is damaged: remove the lines that are not JSON, or run anew.") from error
         require(
             all(isinstance(line, dict) for line in lines),
-            f"{self._metrics} is damaged: remove the lines that are not JSON objects, or run anew.",
+            f"{path} is damaged: remove the lines that are not JSON objects, or run anew.",
         )
         return lines
 
@@ -156,7 +168,7 @@ def _check_usable(path: Path, config: RunConfig, resume: bool) -> None:
     if not (path / "config.yaml").exists():
         require(not resume, f"{path} holds no run to resume.")
         require(
-            not (path.is_dir() and any(path.iterdir())),
+            not (path.is_dir() and any(not file.name.endswith(".partial") for file in path.iterdir())),
             f"{path} is not empty and holds no run: choose another --out.",
         )
         return

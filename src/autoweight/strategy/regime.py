@@ -1,5 +1,6 @@
 """The training that a strategy was found in, and how far another one is from it."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -26,6 +27,12 @@ class Regime:
         if not isinstance(content, dict):
             return None
         return cls(**{one.name: content.get(one.name) for one in fields(cls)})
+
+    @classmethod
+    def shared(cls, regimes: Sequence["Regime"]) -> "Regime":
+        """What all of several trainings have in common."""
+        values = {one.name: {getattr(regime, one.name) for regime in regimes} for one in fields(cls)}
+        return cls(**{name: own.pop() if len(own) == 1 else None for name, own in values.items()})
 
     def as_dict(self) -> dict[str, Any]:
         """What a file's header holds."""

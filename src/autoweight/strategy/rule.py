@@ -1,5 +1,6 @@
 """Rule: what turns one batch into weights, given theta: features, their normalisation and K(f, theta) (equation 3)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
 from typing import get_args
@@ -86,6 +87,10 @@ class Rule:
     def bounds(self) -> Tensor:
         """Half-widths of the box for the strategy parameters."""
         return torch.tensor([BOUNDS[name] for name in self.param_names])
+
+    def place(self, values: Mapping[str, float]) -> Tensor:
+        """Strategy parameters with these values by name; those not named are 0."""
+        return torch.tensor([float(values.get(name, 0.0)) for name in self.param_names])
 
     @property
     def relative(self) -> bool:

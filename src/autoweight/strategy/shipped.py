@@ -1,6 +1,7 @@
 """Strategies that come with the package, by name, and loading by name or path."""
 
 from collections.abc import Callable
+from os.path import exists
 from pathlib import Path
 
 from torch import Tensor
@@ -19,8 +20,8 @@ def load(name_or_path: str | Path, class_counts: Tensor | None = None) -> Weighe
     Strategies that use the label have to know the training set's class counts.
     """
     name = str(name_or_path)
-    if name in SHIPPED and not Path(name).exists():
+    if name in SHIPPED:  # a file of that name is ./auto
         return SHIPPED[name]()
-    if "/" not in name and "." not in name and not Path(name).exists():
+    if not ({"/", "\\", "."} & set(name) or exists(name)):
         raise unknown("strategy", name, SHIPPED)
     return Strategy.load(name_or_path, class_counts)

@@ -9,23 +9,25 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from autoweight.config import TrainingConfig
-from autoweight.data.dataset import Samples
 from autoweight.data.inputs import Inputs, each, parts, shapes
+from autoweight.data.labelled import Labelled
 from autoweight.errors import UserError, first_line, require
+from autoweight.methods.method import Method, trainable
 from autoweight.strategy.stages import stage_starts
+from autoweight.training.ahead import ready_forward_mode, slopes_along
 from autoweight.training.device import isolated
 from autoweight.training.schedules import check_schedule
-from autoweight.training.task import forward
+from autoweight.training.task import TASKS, forward
 
 
-def check_training(make_model: Callable[[], nn.Module], train: Samples, config: TrainingConfig, device: str) -> None:
+def check_training(make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig, device: str) -> None:
     """Raise `UserError` for what would end a training of such networks on these samples."""
     check_schedule(config)
     stage_starts(len(train) // config.batch_size * config.epochs, config.num_stages)
     check_network(make_model, train, config, device)
 
 
-def check_network(make_model: Callable[[], nn.Module], train: Samples, config: TrainingConfig, device: str) -> None:
+def check_network(make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig, device: str) -> None:
     """Raise `UserError` unless fresh networks come out, which turn a few samples into as many outputs."""
     require(
         not isinstance(make_model, nn.Module) and callable(make_model),
@@ -35,7 +37,7 @@ def check_network(make_model: Callable[[], nn.Module], train: Samples, config: T
         model = _made(make_model)
         require(make_model() is not model, "make_model must build a fresh network at every call, not return one again.")
         count = min(2, config.batch_size)
-        inputs = each(train.inputs, lambda part: part[:count].to(device))
+        inputs = each(train.head(count), lambda part: part.to(device))
         outputs: Any = None
         try:
             with torch.no_grad():
@@ -45,6 +47,50 @@ def check_network(make_model: Callable[[], nn.Module], train: Samples, config: T
             about = f"{kinds} inputs of shape {shapes(inputs)}, {count} at a time"
             raise UserError(f"the network cannot take {about}: {first_line(error)}.") from error
     _check_outputs(outputs, train, count)
+
+
+def check_method(
+    name: str,
+    method: Method,
+    make_model: Callable[[], nn.Module],
+    train: Labelled,
+    val: Labelled | None,
+    config: TrainingConfig,
+) -> None:
+    """Raise `UserError` for what would end a training by this method."""
+    method.check_task(config.task)
+    if method.uses_trusted:
+        trusted_sizes(name, method, val, config)
+    if method.takes_slopes:
+        _check_slopes(name, make_model, train, config)
+
+
+def trusted_sizes(name: str, method: Method, val: Labelled | None, config: TrainingConfig) -> tuple[int, int]:
+    """How many trusted samples a method learns from, and in batches of how many; `UserError` where they are too few."""
+    if val is None:
+        raise UserError(f"{name} learns from trusted samples, and there are none: name some (--trusted).")
+    count = min(method.trusted_samples or len(val), len(val))
+    batch_size = method.trusted_batch or config.batch_size
+    require(
+        count >= batch_size,
+        f"{name} learns from trusted samples in batches of {batch_size}, but there are only {count}: trust more "
+        "samples, or take smaller batches (knob trusted_batch).",
+    )
+    return count, batch_size
+
+
+def _check_slopes(name: str, make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig) -> None:
+    ready_forward_mode()
+    with isolated("cpu"):
+        model = make_model().train()
+        inputs, labels = each(train.head(2), lambda part: part.cpu()), train.labels[:2].cpu()
+        direction = [torch.zeros_like(parameter) for parameter in trainable(model)]
+        try:
+            slopes_along(model, inputs, labels, direction, TASKS[config.task].losses)
+        except (RuntimeError, NotImplementedError) as error:  # a layer's own, or torch's
+            raise UserError(
+                f"{name} looks ahead, but a layer of the network cannot be differentiated forward: {first_line(error)}."
+            ) from error
 
 
 def _made(make_model: Callable[[], nn.Module]) -> nn.Module:
@@ -66,7 +112,7 @@ def _made(make_model: Callable[[], nn.Module]) -> nn.Module:
     return model
 
 
-def _check_outputs(outputs: Any, train: Samples, count: int) -> None:
+def _check_outputs(outputs: Any, train: Labelled, count: int) -> None:
     shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
     if not train.has_classes:
         wanted = (count, *train.labels.shape[1:])

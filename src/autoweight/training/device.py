@@ -7,8 +7,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from autoweight.data.dataset import Samples
-from autoweight.data.inputs import each
+from autoweight.data.labelled import Labelled
 from autoweight.errors import UserError
 from autoweight.training.task import forward
 
@@ -38,7 +37,7 @@ def isolated(device: str) -> Iterator[None]:
 
 @contextmanager
 def few_threads(
-    make_model: Callable[[], nn.Module], samples: Samples, batch_size: int, networks: int = 1
+    make_model: Callable[[], nn.Module], samples: Labelled, batch_size: int, networks: int = 1
 ) -> Iterator[None]:
     """One thread while small networks train on a CPU; the user's own number of threads comes back at the end."""
     before = torch.get_num_threads()
@@ -55,11 +54,11 @@ def few_threads(
 
 
 @torch.no_grad()
-def _operations(make_model: Callable[[], nn.Module], samples: Samples, batch_size: int) -> float:
+def _operations(make_model: Callable[[], nn.Module], samples: Labelled, batch_size: int) -> float:
     """Floating-point operations of one network's step: three forward passes' worth."""
     with isolated("cpu"), FlopCounterMode(display=False) as counter:
         count = min(2, len(samples))
-        forward(make_model().train(), each(samples.inputs, lambda part: part[:count]))
+        forward(make_model().train(), samples.head(count))
     return 3 * counter.get_total_flops() * batch_size / count
 
 

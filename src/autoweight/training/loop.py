@@ -3,23 +3,30 @@
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from autoweight.config import Augmentation, TrainingConfig
-from autoweight.data import Samples, check_training_data
+from autoweight.data import Labelled, check_training_data
 from autoweight.data.loader import Loader
+from autoweight.data.splits import stratified_split
+from autoweight.data.streamed import Streamed, StreamedLoader
 from autoweight.errors import first_line, require
 from autoweight.methods.method import Method
+from autoweight.ranks import ALONE, Ranks
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.captured import CapturedSteps
-from autoweight.training.checks import check_buffers
+from autoweight.training.checks import check_buffers, trusted_sizes
 from autoweight.training.device import few_threads, wait_for
-from autoweight.training.evaluate import score
+from autoweight.training.evaluate import Judged, judge
+from autoweight.training.recording import summary
+from autoweight.training.schedules import learning_rate_at
+from autoweight.training.split import PartLoader, check_split, global_method, synchronised
 from autoweight.training.steps import PlainSteps, Slot, Steps
 from autoweight.training.task import TASKS
 
@@ -30,9 +37,14 @@ class StageReport:
 
     stage: int
     train_loss: float
-    val_score: float
+    val_score: float | None
+    """None where there is no validation set."""
     seconds: float
     """Time spent on training so far, over all sittings; trainings side by side share it evenly."""
+    learning_rate: float = 0.0
+    """That of the stage's last step."""
+    weights: dict[str, Any] = field(default_factory=dict)
+    """How the weights are spread, where the training is recorded (recording.py)."""
 
 
 @dataclass
@@ -40,15 +52,17 @@ class Training:
     """One network's training: what to train on what, and where to report and save."""
 
     make_model: Callable[[], nn.Module]
-    train_data: Samples
-    val_data: Samples
+    train_data: Labelled
+    val_data: Labelled | None
     method: Method | None
     seed: int
     augmentation: Augmentation = "none"
-    test_data: Samples | None = None
+    test_data: Labelled | None = None
     """Where it is given, the test score of the stage that is best on the validation set is kept too."""
     on_stage: Callable[[StageReport], Any] = lambda report: None
     name: str = "training"
+    recorded: bool = False
+    """Keep every sample's last weight and loss, and tell of them at each stage; what is trained stays the same."""
 
 
 class Best(NamedTuple):
@@ -57,6 +71,8 @@ class Best(NamedTuple):
     val_score: float
     test_score: float
     stage: int
+    right: Tensor | None = None
+    """On which test samples a classifier was right then."""
 
 
 class Trained(NamedTuple):
@@ -76,18 +92,25 @@ class Outcome(NamedTuple):
     trained: list[Trained]
 
 
-def train(trainings: Sequence[Training], config: TrainingConfig, checkpoint: CheckpointFile | None = None) -> Outcome:
+def train(
+    trainings: Sequence[Training],
+    config: TrainingConfig,
+    checkpoint: CheckpointFile | None = None,
+    ranks: Ranks = ALONE,
+) -> Outcome:
     """Train networks side by side; with a checkpoint, go on from there.
 
     The start of a network, its batches, and what is random inside it depend on its seed and the stage alone, so that a
     training that was killed and goes on ends with the same parameters. The networks need the same number of steps. One
-    whose loss turns NaN reports no more; the others go on without it.
+    whose loss turns NaN reports no more; the others go on without it. Several ranks, which all have to call this, each
+    take a part of every batch; what they end with is the same on all of them.
     """
+    ranks.connect()
     first = trainings[0]
     with few_threads(first.make_model, first.train_data, config.batch_size, len(trainings)):
-        slots = make_slots(trainings, config)
+        slots = make_slots(trainings, config, ranks)
         check_side_by_side(slot.loader.steps_per_epoch for slot in slots)
-        return _Run(trainings, slots, config, checkpoint).finish()
+        return _Run(trainings, slots, config, checkpoint, ranks).finish()
 
 
 class _Run:
@@ -99,8 +122,10 @@ class _Run:
         slots: Sequence[Slot],
         config: TrainingConfig,
         checkpoint: CheckpointFile | None,
+        ranks: Ranks,
     ) -> None:
         self.trainings, self.slots, self.config, self.checkpoint = trainings, slots, config, checkpoint
+        self.ranks = ranks
         self.task = TASKS[config.task]
         self.first_stage, self.seconds = 0, 0.0
         self.failures = [""] * len(slots)
@@ -115,16 +140,25 @@ class _Run:
         device = self.slots[0].loader.samples.device
         for stage in range(self.first_stage, self.config.num_stages):
             began = time.perf_counter()
-            losses, bad_steps = steps.run(starts[stage], starts[stage + 1])
-            wait_for(device)
+            with self.ranks.meeting():
+                losses, bad_steps = steps.run(starts[stage], starts[stage + 1])
+                wait_for(device)
             self.seconds += (time.perf_counter() - began) / len(self.trainings)
-            self._fail(bad_steps.tolist())
+            mean_losses, first_bad_steps = self._of_all_ranks(losses.tolist(), bad_steps.tolist())
+            self._fail(first_bad_steps)
             if all(self.failures):
                 break
-            self._look(stage, losses.tolist())
+            last_rate = learning_rate_at(self.config, starts[stage + 1] - 1, total_steps)
+            self._look(stage, mean_losses, last_rate)
             self._save(stage + 1)
         of_each = zip(self.slots, self.failures, self.best, strict=True)
         return Outcome(self.seconds, [Trained(*parts) for parts in of_each])
+
+    def _of_all_ranks(self, losses: list[float], bad_steps: list[int]) -> tuple[list[float], list[int]]:
+        """Every training's loss and first bad step over the whole batches, from those of the ranks' parts."""
+        of_parts = zip(*self.ranks.gather((losses, bad_steps)), strict=True)
+        losses_of, bad_of = (list(zip(*parts, strict=True)) for parts in of_parts)
+        return [fmean(own) for own in losses_of], [min((s for s in own if s >= 0), default=-1) for own in bad_of]
 
     def _fail(self, first_bad_steps: list[int]) -> None:
         for number, (training, step) in enumerate(zip(self.trainings, first_bad_steps, strict=True)):
@@ -132,19 +166,24 @@ class _Run:
                 what = f"the loss turned NaN or infinite at step {step}"
                 self.failures[number] = f"{training.name}: {what}: lower the learning rate, or look at the data."
 
-    def _look(self, stage: int, losses: list[float]) -> None:
+    def _look(self, stage: int, losses: list[float], learning_rate: float) -> None:
         """Look at the validation set, and tell."""
         for number, (training, slot) in enumerate(zip(self.trainings, self.slots, strict=True)):
             if self.failures[number]:
                 continue
-            val_score = self._score(slot, training.val_data)
-            best = self.best[number]
-            if training.test_data is not None and (best is None or val_score > best.val_score):
-                self.best[number] = Best(val_score, self._score(slot, training.test_data), stage)
-            training.on_stage(StageReport(stage, losses[number], val_score, self.seconds))
+            val_score = None if training.val_data is None else self._judge(slot, training.val_data).score
+            best, test_data = self.best[number], training.test_data
+            if val_score is not None and test_data is not None and (best is None or val_score > best.val_score):
+                tested = self._judge(slot, test_data)
+                self.best[number] = Best(val_score, tested.score, stage, tested.right)
+            record = slot.method.record
+            weights = {} if record is None else summary(record, training.train_data)
+            training.on_stage(
+                StageReport(stage, losses[number], val_score, self.seconds, learning_rate, weights=weights)
+            )
 
-    def _score(self, slot: Slot, samples: Samples) -> float:
-        return score(slot.method.networks[0], samples, self.task, self.config.precision)
+    def _judge(self, slot: Slot, samples: Labelled) -> Judged:
+        return judge(slot.method.networks[0], samples, self.task, self.config.precision)
 
     def _save(self, next_stage: int) -> None:
         if self.checkpoint is not None:
@@ -177,38 +216,55 @@ def check_side_by_side(epoch_steps: Iterable[int]) -> None:
     )
 
 
-def make_slots(trainings: Sequence[Training], config: TrainingConfig) -> list[Slot]:
+def make_slots(trainings: Sequence[Training], config: TrainingConfig, ranks: Ranks = ALONE) -> list[Slot]:
     """Trainings on the same data with the same seed share a loader, which then makes each batch once."""
-    loaders: dict[tuple[int, int, Augmentation], Loader] = {}
+    loaders: dict[tuple[int, int, int, int, Augmentation], Loader] = {}
 
-    def loader(samples: Samples, training: Training) -> Loader:
-        key = (id(samples), training.seed, training.augmentation)
+    def loader(samples: Labelled, count: int, batch_size: int, training: Training) -> Loader:
+        key = (id(samples), count, batch_size, training.seed, training.augmentation)
         if key not in loaders:
-            loaders[key] = Loader(samples, config.batch_size, training.seed, training.augmentation)
+            chosen = samples if count == len(samples) else stratified_split(samples, (count,), training.seed)[0]
+            kind = StreamedLoader if isinstance(samples, Streamed) else Loader
+            given = (chosen, batch_size, training.seed, training.augmentation)
+            loaders[key] = kind(*given) if ranks.size == 1 else PartLoader(*given, ranks)
         return loaders[key]
 
     slots = []
     for training in trainings:
         train_data, val_data = training.train_data, training.val_data
+        check_split(training.name, training.method, config.batch_size, ranks)
         check_training_data(train_data, val_data, config.batch_size)
         trusted = None
         if training.method is not None and training.method.uses_trusted:
-            require(
-                len(val_data) >= config.batch_size,
-                f"{training.name} learns from trusted samples in batches of {config.batch_size}, but there are only "
-                f"{len(val_data)}: trust more samples, or take smaller batches.",
-            )
-            trusted = loader(val_data, training)
+            sizes = trusted_sizes(training.name, training.method, val_data, config)
+            assert val_data is not None
+            trusted = loader(val_data, *sizes, training)
         torch.manual_seed(training.seed)
         model = training.make_model().to(train_data.device)
-        own = loader(train_data, training)
-        slots.append(Slot(model, own, training.method, config, trusted=trusted, make_model=training.make_model))
+        own, method = loader(train_data, len(train_data), config.batch_size, training), training.method
+        if ranks.size > 1:
+            model, method = synchronised(model, train_data.device), global_method(method)
+        slots.append(
+            Slot(
+                model,
+                own,
+                method,
+                config,
+                trusted=trusted,
+                make_model=training.make_model,
+                recorded=training.recorded and ranks.size == 1,  # a rank sees its part alone
+                ranks=ranks,
+            )
+        )
     return slots
 
 
 def _make_steps(slots: Sequence[Slot], config: TrainingConfig, total_steps: int) -> Steps:
-    """Captured steps on a GPU where methods and networks allow it, else plain ones."""
-    if slots[0].loader.samples.device.type != "cuda" or not all(slot.method.capturable for slot in slots):
+    """Captured steps on a GPU where methods and networks allow it, nothing is streamed and no other rank takes part."""
+    loaders = [loader for slot in slots for loader in (slot.loader, slot.trusted)]
+    resident = not any(isinstance(loader, StreamedLoader) for loader in loaders) and slots[0].ranks.size == 1
+    on_gpu = slots[0].loader.samples.device.type == "cuda"
+    if not (on_gpu and resident and all(slot.method.capturable for slot in slots)):
         return PlainSteps(slots, config, total_steps)
     try:
         for slot in slots:

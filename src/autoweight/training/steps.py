@@ -13,11 +13,15 @@ from autoweight.config import TrainingConfig
 from autoweight.data.inputs import Inputs
 from autoweight.data.loader import Batch, Loader, mix
 from autoweight.methods.method import Method, Setup, Weighted
+from autoweight.methods.record import Record
+from autoweight.ranks import ALONE, Ranks
 from autoweight.strategy.weigher import load_tensors
+from autoweight.training.ahead import losses_at, ready_forward_mode, slopes_along
 from autoweight.training.average import Average
 from autoweight.training.optimizers import make_optimizer, set_learning_rate, state_tensors
 from autoweight.training.precision import autocast, compiled
 from autoweight.training.schedules import learning_rate_at
+from autoweight.training.split import global_mean, replica
 from autoweight.training.task import TASKS, forward
 
 
@@ -33,12 +37,19 @@ class Slot:
         *,
         trusted: Loader | None = None,
         make_model: Callable[[], nn.Module] | None = None,
+        recorded: bool = False,
+        ranks: Ranks = ALONE,
     ) -> None:
-        self.model, self.loader, self.config = model, loader, config
+        self.model, self.loader, self.config, self.ranks = model, loader, config, ranks
+        self.replica = replica(model) if ranks.size > 1 else model
         self.method = Weighted(None) if method is None else method
         self.trusted = trusted if self.method.uses_trusted else None
         self.on_gpu = loader.samples.device.type == "cuda"
+        if self.method.takes_slopes:
+            ready_forward_mode()
         self.method.begin(self._setup(make_model))
+        if recorded:
+            self.method.record = Record(self.method.setup.num_samples, loader.samples.device)
         self.average = Average(self.method.networks[0], config.average) if config.average else None
 
     def step(self, batch: Batch, progress: float | Tensor, trusted: Batch | None = None) -> Tensor:
@@ -49,8 +60,8 @@ class Slot:
         return loss
 
     def set_learning_rate(self, learning_rate: float | Tensor) -> None:
-        """Change the learning rate of all parameters."""
-        for optimizer in self.method.optimizers:
+        """Change the learning rate of all networks that follow the training's."""
+        for optimizer in self.method.scheduled():
             set_learning_rate(optimizer, learning_rate)
 
     def train_mode(self) -> None:
@@ -90,7 +101,8 @@ class Slot:
 
     def _named(self) -> dict[str, Tensor]:
         averaged = {} if self.average is None else self.average.tensors()
-        return self.method.tensors() | averaged
+        recorded = {} if self.method.record is None else self.method.record.tensors()
+        return self.method.tensors() | averaged | recorded
 
     def _setup(self, make_model: Callable[[], nn.Module] | None) -> Setup:
         config, samples, task = self.config, self.loader.samples, TASKS[self.config.task]
@@ -102,7 +114,16 @@ class Slot:
 
         def look(model: nn.Module, inputs: Inputs, labels: Tensor) -> tuple[Tensor, Tensor]:
             with autocast(config.precision, device):
-                return compiled(outputs_and_losses, config, device)(model, inputs, labels, task.losses)
+                seen = self.replica if model is self.model else model
+                return compiled(outputs_and_losses, config, device)(seen, inputs, labels, task.losses)
+
+        def ahead(model: nn.Module, inputs: Inputs, labels: Tensor, params: Sequence[Tensor]) -> Tensor:
+            with autocast(config.precision, device):
+                return compiled(losses_at, config, device)(model, inputs, labels, params, task.losses)
+
+        def slopes(model: nn.Module, inputs: Inputs, labels: Tensor, direction: Sequence[Tensor]) -> Tensor:
+            with autocast(config.precision, device):
+                return compiled(slopes_along, config, device)(model, inputs, labels, direction, task.losses)
 
         return Setup(
             model=self._placed(self.model),
@@ -111,7 +132,9 @@ class Slot:
             forward=own_forward,
             losses=task.losses,
             look=look,
-            mean=task.mean,
+            ahead=ahead,
+            slopes=slopes,
+            mean=task.mean if self.ranks.size == 1 else global_mean(task, self.ranks),
             fast=lambda work: compiled(work, config, device),
             num_samples=samples.labels.numel() if task.counts else len(samples),
             num_classes=samples.num_classes,
@@ -165,7 +188,7 @@ class PlainSteps(Steps):
         good_steps = torch.zeros_like(loss_sum, dtype=torch.long)
         trusted = repeat(None) if slot.trusted is None else slot.trusted.batches(start, stop)
         for step, batch, own in zip(range(start, stop), slot.loader.batches(start, stop), trusted, strict=False):
-            torch.manual_seed(mix(slot.loader.seed, step, 2))  # dropout masks and the like
+            torch.manual_seed(mix(slot.loader.seed, step, 2 + slot.ranks.rank))  # dropout masks and the like
             slot.set_learning_rate(learning_rate_at(self.config, step, self.total_steps))
             loss_sum += slot.step(batch, step / self.total_steps, own)
             good_steps += is_sound(loss_sum)

@@ -1,14 +1,14 @@
 """Task: what a sample's loss is, what the score is (higher is better), and which features make sense."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, huber_loss, mse_loss
 
 from autoweight.config import Feature, TaskName
-from autoweight.data.inputs import Inputs, arguments
+from autoweight.data.inputs import Inputs, arguments, outputs_of
 from autoweight.data.labels import IGNORED
 from autoweight.strategy.weigher import weighted_mean
 
@@ -35,13 +35,6 @@ class Task(NamedTuple):
         if weights is None:
             return losses.mean() if valid is None else losses.where(valid, 0).sum() / valid.sum().clamp(min=1)
         return weighted_mean(losses, weights, valid)
-
-
-def outputs_of(answer: Any) -> Tensor:
-    """What a network answers: a tensor, or something with `.logits`, as Hugging Face has it."""
-    if isinstance(answer, Tensor):
-        return answer
-    return answer["logits"] if isinstance(answer, dict) else getattr(answer, "logits", answer)
 
 
 def forward(model: nn.Module, inputs: Inputs) -> Tensor:

@@ -8,20 +8,27 @@ from torch import nn
 
 from autoweight.data.inputs import each, parts
 from autoweight.errors import first_line
+from autoweight.ranks import ALONE, Ranks
 from autoweight.training.checks import check_buffers
 from autoweight.training.device import isolated
-from autoweight.workers.base import Problem, StageOutcome, Workers
+from autoweight.workers.base import Crew, Problem, StageOutcome, Workers
+from autoweight.workers.distributed import DistributedWorkers
 from autoweight.workers.graphed import GraphedWorkers
 from autoweight.workers.sequential import SequentialWorkers
+from autoweight.workers.several import SeveralWorkers
 from autoweight.workers.stacked import StackedWorkers
 
 __all__ = [
+    "Crew",
+    "DistributedWorkers",
     "GraphedWorkers",
     "Problem",
     "SequentialWorkers",
+    "SeveralWorkers",
     "StackedWorkers",
     "StageOutcome",
     "Workers",
+    "make_crew",
     "make_workers",
 ]
 
@@ -36,8 +43,21 @@ _LARGEST_STACKED_IMAGE = 100
 32 x 32 pixels: a CPU is slow at the grouped convolutions that stacking makes."""
 
 
-def make_workers(problem: Problem, num_workers: int, num_starts: int = 1) -> Workers:
-    """The fastest workers for this problem; says so where its network rules them out."""
+def make_crew(problems: tuple[Problem, ...], num_workers: int, num_starts: int = 1, ranks: Ranks = ALONE) -> Crew:
+    """The workers of one task, or of several side by side."""
+    if len(problems) == 1:
+        return make_workers(problems[0], num_workers, num_starts, ranks)
+    return SeveralWorkers(problems, num_workers, num_starts, make_workers, ranks)
+
+
+def make_workers(problem: Problem, num_workers: int, num_starts: int = 1, ranks: Ranks = ALONE) -> Workers:
+    """The fastest workers for this problem, their networks dealt over the ranks where there are several."""
+    local = _fastest(problem, num_workers, num_starts)
+    return local if ranks.size == 1 else DistributedWorkers(local, ranks)
+
+
+def _fastest(problem: Problem, num_workers: int, num_starts: int) -> Workers:
+    """The fastest workers of one process; says so where its network rules them out."""
     kind, complaint = _FAST.get(torch.device(problem.device).type, _FAST["cpu"])
     if kind is StackedWorkers and _convolves_large_images(problem):
         return SequentialWorkers(problem, num_workers, num_starts)
@@ -47,7 +67,7 @@ def make_workers(problem: Problem, num_workers: int, num_starts: int = 1) -> Wor
         raise  # one after the other, they would find out later
     except RuntimeError as error:
         why = first_line(error)
-        warnings.warn(f"this network {complaint}, so networks train one after the other: {why}", stacklevel=2)
+        warnings.warn(f"this network {complaint}, so networks train one after the other: {why}", stacklevel=3)
         return SequentialWorkers(problem, num_workers, num_starts)
     return kind(problem, num_workers, num_starts)
 

@@ -3,7 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from math import sqrt
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -92,6 +93,39 @@ class StageOutcome(NamedTuple):
     """The reference's mean training loss."""
 
 
+class Crew(Protocol):
+    """What Algorithm 2 asks of workers, be they of one task or of several."""
+
+    num_workers: int
+    num_starts: int
+    network_steps: int
+
+    @property
+    def problem(self) -> Problem:
+        """What they train; of several, the first."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All that they train."""
+
+    @property
+    def run_beside_the_host(self) -> bool:
+        """Whether the host is free while a stage trains."""
+
+    @property
+    def score_error(self) -> float:
+        """Standard error of one difference of scores at worst."""
+
+    def begin(self, seed: int) -> None:
+        """Start an episode."""
+
+    def run_stage(self, stage: int, strategy_params: Tensor, meanwhile: Callable[[], Any]) -> StageOutcome:
+        """Train through a stage and look at the result."""
+
+    def agreed(self, stop: bool) -> bool:
+        """What all ranks take a rank's wish to stop for."""
+
+
 class Workers(ABC):
     """N weighted networks, each with a reference of identical start that sees identical batches unweighted.
 
@@ -102,8 +136,12 @@ class Workers(ABC):
     are not all zero, the networks of a group are equal to the bit, so one slot a group stands for all of them.
     """
 
-    run_beside_the_host = False
+    run_beside_the_host: bool = False
     """Whether the host is free while a stage trains."""
+    fewest_slots = 1
+    """How many have to train side by side for a slot to come to the same to the bit, however many they are."""
+    own_slots: Tensor
+    """The slots that train here once the networks of a group differ: all, unless others run elsewhere."""
 
     def __init__(self, problem: Problem, num_workers: int, num_starts: int = 1) -> None:
         assert num_workers % num_starts == 0, "workers must divide evenly over the starts"
@@ -114,6 +152,7 @@ class Workers(ABC):
         self.steps = (len(problem.train) // training.batch_size) * training.epochs
         self.stage_starts = stage_starts(self.steps, training.num_stages)
         self.group_of_worker = torch.arange(num_workers) % num_starts
+        self.own_slots = torch.arange(num_workers + num_starts)
         self.network_steps = 0
         self.task = TASKS[training.task]
         values = label_values(problem.train.class_counts, problem.rule.label_feature)
@@ -124,6 +163,16 @@ class Workers(ABC):
         stages = problem.augmentation if problem.augment_stages else "none"
         self.loaders = [Loader(self.train, size, group, stages) for group in range(num_starts)]
         self.head_loaders = [Loader(self.train, size, group, problem.augmentation) for group in range(num_starts)]
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The one problem that they train."""
+        return (self.problem,)
+
+    @property
+    def score_error(self) -> float:
+        """That of two shares of right answers, about one half each."""
+        return sqrt(0.5 / len(self.val))
 
     def begin(self, seed: int) -> None:
         """Start an episode everywhere: fresh networks and batch orders that depend on `seed` alone."""
@@ -155,7 +204,7 @@ class Workers(ABC):
         losses = self._train(stage, of_slots.to(self.problem.device), self.loaders)
         scores = self._evaluate()
         meanwhile()
-        loss, score = losses.cpu(), scores.cpu().float()
+        loss, score = self._of_all_slots(losses.cpu(), scores.cpu().float())
         reference = score[-self.num_starts :][self.group_of_worker]
         reference_loss = loss[-self.num_starts :][self.group_of_worker]
         if together:
@@ -163,6 +212,14 @@ class Workers(ABC):
         # Without a sound reference there is nothing to compare with.
         loss = torch.where(reference_loss.isfinite(), loss[: self.num_workers], reference_loss)
         return StageOutcome(loss, score[: self.num_workers], reference, reference_loss)
+
+    def agreed(self, stop: bool) -> bool:
+        """Whether to stop, where it may be asked in several places."""
+        return stop
+
+    def _of_all_slots(self, losses: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """What all slots came to, from what those here did."""
+        return losses, scores
 
     def _fresh_model(self, seed: int) -> nn.Module:
         with torch.random.fork_rng(devices=[]):

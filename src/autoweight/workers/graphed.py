@@ -31,17 +31,21 @@ class Graphs(NamedTuple):
 class GraphedWorkers(Workers):
     """Networks, optimisers, memories and strategy parameters live at fixed places, with which graphs were captured.
 
-    There are graphs for the references alone, as long as all networks of a group are equal, and for all slots.
+    There are graphs for the references alone, as long as all networks of a group are equal, and for the own slots.
     """
 
     run_beside_the_host = True
-    graphs: dict[int, Graphs] | None = None
+    graphs: Graphs | None = None
+    """Those of the slots that train now."""
+    of_references: Graphs
+    of_own: Graphs
     head: CapturedSteps
 
     def _start_networks(self, starts: list[nn.Module]) -> None:
         if self.graphs is None:
             self._build(starts)
-        for slot, start in zip(self.slots[-self.num_starts :], starts, strict=True):
+        self.graphs = self.of_references
+        for slot, start in zip(self.references, starts, strict=True):
             _put(slot.model, start)
             for state in state_tensors(slot.method.optimizers[0]):
                 state.zero_()
@@ -50,38 +54,46 @@ class GraphedWorkers(Workers):
                     slot.method.tensors()[name].copy_(value)
 
     def _copy_networks(self, slots: Tensor) -> None:
+        self.graphs = self.of_own
         for slot, group in zip(self.slots, slots.tolist(), strict=True):
-            reference = self.slots[self.num_workers + group]
-            for place, value in zip(slot.tensors(), reference.tensors(), strict=True):
+            for place, value in zip(slot.tensors(), self.references[group].tensors(), strict=True):
                 place.copy_(value)
 
     def _train(self, stage: int, strategy_params: Tensor, loaders: list[Loader]) -> Tensor:
         assert self.graphs is not None
-        self.strategy_params[-len(strategy_params) :] = strategy_params
+        if self.graphs is self.of_own:
+            self.strategy_params.copy_(strategy_params)
         start, stop = self.stage_starts[stage], self.stage_starts[stage + 1]
         self.network_steps += len(strategy_params) * (stop - start)
-        steps = self.head if loaders is self.head_loaders else self.graphs[len(strategy_params)].steps
+        steps = self.head if loaders is self.head_loaders else self.graphs.steps
         return steps.run(start, stop).losses
 
     def _evaluate(self) -> Tensor:
         assert self.graphs is not None
-        graphs = self.graphs[len(self.group_of_slot)]
-        graphs.look.replay()
-        return self.task.score(graphs.sums)
+        self.graphs.look.replay()
+        return self.task.score(self.graphs.sums)
 
     def _build(self, starts: list[nn.Module]) -> None:
         loader = self.loaders[0]
         if draws_random_numbers(starts[0], loader.batch(loader.plan(0).row(0)).inputs):
             raise RuntimeError("it draws random numbers, which captured networks cannot draw alike")
-        groups = [*self.group_of_worker.tolist(), *range(self.num_starts)]
-        self.strategy_params = torch.zeros(len(groups), self.problem.num_params, device=self.problem.device)
-        of_slots = zip(groups, self.strategy_params, strict=True)
-        self.slots = [self._slot(starts[group], group, own) for group, own in of_slots]
-        references = self.slots[-self.num_starts :]
-        self.graphs = {len(slots): self._graph(slots) for slots in (references, self.slots)}
+        own, device = self.own_slots.tolist(), self.problem.device
+        self.strategy_params = torch.zeros(len(own), self.problem.num_params, device=device)
+        nothing = torch.zeros(self.problem.num_params, device=device)
+        self.references = [self._slot(start, group, nothing) for group, start in enumerate(starts)]
+        self.slots = [self._own_slot(*numbered, starts) for numbered in enumerate(own)]
+        self.of_references, self.of_own = self._graph(self.references), self._graph(self.slots)
         if self.problem.head_start:
-            heads = [_on_batches_of(loader, slot) for loader, slot in zip(self.head_loaders, references, strict=True)]
+            of_heads = zip(self.head_loaders, self.references, strict=True)
+            heads = [_on_batches_of(loader, slot) for loader, slot in of_heads]
             self.head = CapturedSteps(heads, self.problem.training, self.steps)
+
+    def _own_slot(self, row: int, slot: int, starts: list[nn.Module]) -> Slot:
+        """A reference, which is there already, or a network of its own."""
+        if slot >= self.num_workers:
+            return self.references[slot - self.num_workers]
+        group = int(self.group_of_worker[slot])
+        return self._slot(starts[group], group, self.strategy_params[row])
 
     def _slot(self, start: nn.Module, group: int, strategy_params: Tensor) -> Slot:
         problem = self.problem

@@ -7,11 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
-from autoweight.data.inputs import Inputs, arguments, each, rows, together
+from autoweight.data.inputs import Inputs, arguments, each, outputs_of, rows, together
 from autoweight.data.loader import Batch
 from autoweight.strategy.memory import Memory
 from autoweight.training.optimizers import copy_state, make_optimizer, set_learning_rate
-from autoweight.training.task import outputs_of
 from autoweight.workers.base import ParamsWeigher, SteppedWorkers
 
 Tensors = dict[str, Tensor]
@@ -21,6 +20,8 @@ _CHUNK = 1000  # validation samples at a time
 
 class StackedWorkers(SteppedWorkers):
     """Every parameter, buffer and memory gets a leading dimension of slots; `torch.vmap` runs the module over it."""
+
+    fewest_slots = 2  # matrices of a stack of one are multiplied by another routine, which rounds otherwise
 
     def _start_networks(self, starts: list[nn.Module]) -> None:
         self.params, self.buffers = stack_module_state(starts)

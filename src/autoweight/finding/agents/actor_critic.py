@@ -27,7 +27,8 @@ class ActorCritic(Agent):
         self.generator = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            actor = Actor(num_stages, bounds, config.hidden, config.embedding_size, config.bounded)
+            start = rule.place(search.start)
+            actor = Actor(num_stages, bounds, config.hidden, config.embedding_size, config.bounded, start)
             critics = Critics(num_stages, bounds, config.hidden, config.embedding_size, config.num_critics)
         self.learner = Learner(config, actor, critics)
         self.buffer = Buffer(config.buffer_size)

@@ -7,11 +7,10 @@ import torch
 from torch import Tensor
 
 from autoweight.config import SearchConfig
-from autoweight.errors import UserError, require
+from autoweight.errors import UserError
 from autoweight.finding.agents.agent import Agent
 from autoweight.finding.smooth import interpolate
 from autoweight.strategy import Rule
-from autoweight.strategy.rule import BOUNDS
 
 
 class Evolution(Agent):
@@ -23,13 +22,12 @@ class Evolution(Agent):
 
     def __init__(self, search: SearchConfig, rule: Rule, num_stages: int, seed: int) -> None:
         config = search.cmaes
-        require(search.num_workers > 4, f"the cmaes agent needs at least 5 workers, but has {search.num_workers}.")
         self.episode_stages, self.warmup_stages = search.episode_stages(num_stages), search.warmup_stages
         self.bounds, self.sigma, self.seed = rule.bounds, config.sigma, seed
         self.population_size = search.num_workers - 1
         self.knots = config.knots if search.stagewise else 1
         self.coarse_episodes = round(config.coarse_share * search.num_episodes) if search.stagewise else 0
-        self.start = [config.start.get(name, 0.0) / BOUNDS[name] for name in rule.param_names]
+        self.start = (rule.place(search.start).double() / rule.bounds.double()).numpy()
         self._begin()
 
     def _begin(self) -> None:

@@ -1,0 +1,129 @@
+"""Find wrong labels: those that the network, weighted by what it remembers, has come to contradict."""
+
+from collections.abc import Sequence
+from math import log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from autoweight.audit.table import LabelIssues
+from autoweight.errors import UserError, require
+from autoweight.strategy.memory import SLOPE
+from autoweight.strategy.remembering import Remembering
+from autoweight.strategy.weigher import Weigher
+
+_LEAST_PRIOR, _MOST_PRIOR = 0.01, 0.9
+
+
+def find_label_issues(
+    weigher: Weigher,
+    labels: Any,
+    *,
+    threshold: float | None = None,
+    names: Sequence[str] | None = None,
+    class_names: Sequence[str] = (),
+) -> LabelIssues:
+    """The samples whose labels look wrong, from a weigher that remembers them and has been through a training.
+
+    `labels` are the classes that were trained on, in the order of the indices. A label's `label_score` is 1 where the
+    network is sure of it, 0.5 where it is torn between it and another class, and 0 where it is sure of the other. It
+    is an issue where that is below `threshold`: raise it to find more, lower it to be surer. By default it lies where
+    the label is as probably wrong as right, a little below 0.5; the fewer labels are contradicted, the lower.
+    `names`, such as files, become a column; with `class_names`, labels are shown by name. Samples that never came up
+    are taken for right.
+    """
+    memory = weigher.memory if isinstance(weigher, Remembering) else None
+    if memory is None:
+        raise UserError(
+            f"{type(weigher).__name__} remembers no samples: train with aw.load('auto') and indices, then ask again."
+        )
+    given = _classes(labels)
+    last = int((memory.columns["label"] >= 0).nonzero().max()) if bool((memory.columns["label"] >= 0).any()) else -1
+    require(last >= 0, "the weigher has seen no samples yet: train first.")
+    require(last < len(given), f"sample {last} was trained on, but there are only {len(given)} labels: give all.")
+    require(
+        bool(memory.columns["margin"].any()),
+        "this weigher remembers losses alone: an audit needs margins, as 'auto' keeps them.",
+    )
+    known = _fitted(memory.columns["label"], len(given))
+    changed = np.flatnonzero((known >= 0) & (known != given))
+    if len(changed):
+        first = int(changed[0])
+        raise UserError(
+            f"sample {first} has label {given[first]}, but {known[first]} was trained on: give the labels of the "
+            "training, in the order of its indices."
+        )
+    predicted = _fitted(memory.predicted, len(given))
+    margins = np.where(known >= 0, _fitted(memory.columns["margin"], len(given)), np.nan)
+    return issues_of(
+        margins,
+        np.where(predicted >= 0, predicted, given),
+        given,
+        num_classes=max(memory.num_classes, int(given.max(initial=0)) + 1),
+        threshold=threshold,
+        names=None if names is None else np.asarray(names, dtype=str),
+        class_names=class_names,
+    )
+
+
+def issues_of(
+    margins: NDArray[Any],
+    predicted: NDArray[Any],
+    given: NDArray[Any],
+    *,
+    num_classes: int,
+    threshold: float | None = None,
+    index: NDArray[Any] | None = None,
+    names: NDArray[Any] | None = None,
+    class_names: Sequence[str] = (),
+) -> LabelIssues:
+    """The audit of samples by their averaged margins, NaN where one never came up, and their predicted classes.
+
+    How probably a label is wrong is read off its margin as `auto` does it, `sigmoid(logit(prior) - slope m)`, where the
+    prior is the share of negative margins: where few labels are contradicted, only strong contradiction counts.
+    """
+    require(threshold is None or 0 <= threshold <= 1, f"the threshold goes from 0 to 1, but is {threshold}.")
+    require(
+        names is None or len(names) == len(given),
+        f"there are {len(given)} samples, but {0 if names is None else len(names)} names.",
+    )
+    require(
+        not class_names or len(class_names) >= num_classes,
+        f"there are {num_classes} classes, but {len(class_names)} class names.",
+    )
+    seen = np.isfinite(margins)
+    known = np.where(seen, margins, 1.0).astype(np.float64)
+    prior = float(np.clip((known < 0).sum() / max(seen.sum(), 1), _LEAST_PRIOR, _MOST_PRIOR))
+    even = log(prior / (1 - prior)) / SLOPE  # the margin at which a label is as probably wrong as right
+    threshold = (1 + even) / 2 if threshold is None else threshold
+    scores = np.clip((1 + known) / 2, 0, 1)
+    columns: dict[str, NDArray[Any]] = {
+        "index": np.arange(len(given)) if index is None else index,
+        "is_label_issue": scores < threshold,
+        "label_score": scores,
+        "given_label": given,
+        "predicted_label": predicted,
+    }
+    if names is not None:
+        columns["name"] = names
+    wrong = np.where(seen, 1 / (1 + np.exp(SLOPE * (known - even))), 0.0)
+    return LabelIssues(columns, wrong, num_classes, threshold, class_names)
+
+
+def _fitted(column: Tensor, length: int) -> NDArray[Any]:
+    """A memory's column as long as the labels: it grows ahead of the samples, and not to those that never came."""
+    values = column[:length].cpu().numpy()
+    return np.concatenate([values, np.full(length - len(values), -1, values.dtype)])
+
+
+def _classes(labels: Any) -> NDArray[Any]:
+    wanted = "labels are one class, a whole number from 0 on, for each training sample."
+    try:
+        given = np.asarray(labels.cpu() if hasattr(labels, "cpu") else labels)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UserError(wanted) from error
+    require(given.ndim == 1 and np.issubdtype(given.dtype, np.integer), wanted)
+    require(len(given) > 0 and int(given.min()) >= 0, wanted)
+    return given

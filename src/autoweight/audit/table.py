@@ -1,0 +1,160 @@
+"""Label issues as a small table: a row a sample, the worst first, in the column names of cleanlab's Datalab."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoweight.errors import UserError, require, unknown
+from autoweight.storage.atomic import write_bytes
+
+_MOST_CLASSES = 2000  # of a confusion matrix that still fits into a few megabytes
+
+
+@dataclass(frozen=True)
+class Issue:
+    """One sample's row."""
+
+    index: int
+    is_label_issue: bool
+    label_score: float
+    """From 0, bad, to 1."""
+    given_label: Any
+    predicted_label: Any
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One class that seems to be mistaken for another."""
+
+    given_label: Any
+    predicted_label: Any
+    count: int
+    """Samples that look so mistaken."""
+
+
+_COLUMNS = tuple(one.name for one in fields(Issue))
+
+
+class LabelIssues:
+    """What an audit found: `len`, rows by iterating, columns by `issues["label_score"]`, the worst label first."""
+
+    def __init__(
+        self,
+        columns: dict[str, NDArray[Any]],
+        wrong: NDArray[np.float64],
+        num_classes: int,
+        threshold: float,
+        class_names: Sequence[str] = (),
+    ) -> None:
+        order = np.argsort(columns["label_score"], kind="stable")
+        self._data = {name: column[order] for name, column in columns.items()}
+        self._wrong = wrong[order]  # probability of each label to be wrong
+        self.num_classes = num_classes
+        self.threshold = threshold
+        self.class_names = tuple(class_names)
+
+    def __len__(self) -> int:
+        return len(self._data["index"])
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        if column not in self._data:
+            raise unknown("column", column, self._data)
+        if column in ("given_label", "predicted_label") and self.class_names:
+            return np.array(self.class_names)[self._data[column]]
+        return self._data[column]
+
+    def __iter__(self) -> Iterator[Issue]:
+        return map(Issue, *(self[name].tolist() for name in self.columns))
+
+    def __repr__(self) -> str:
+        found = f"{self.num_issues:,} of {len(self):,} labels look wrong"
+        rows = "\n".join("  " + " ".join(_shown(vars(row)[name]) for name in self.columns) for row in self.head(5))
+        return f"{found}; noise rate about {self.noise_rate:.1%}\n  {' '.join(self.columns)}\n{rows}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns; `name` is there where samples have names."""
+        return tuple(name for name in _COLUMNS if name in self._data)
+
+    @property
+    def num_issues(self) -> int:
+        """How many labels look wrong."""
+        return int(self._data["is_label_issue"].sum())
+
+    @cached_property
+    def noise_rate(self) -> float:
+        """Estimated share of wrong labels: the mean probability of being wrong."""
+        return float(self._wrong.mean()) if len(self) else 0.0
+
+    @cached_property
+    def confusion(self) -> NDArray[np.float64]:
+        """Estimated number of samples by given class (rows) and true class (columns), `[classes, classes]`.
+
+        A sample counts for its label by the probability that this is right, and for the predicted class by the rest.
+        """
+        require(
+            self.num_classes <= _MOST_CLASSES,
+            f"a confusion matrix of {self.num_classes} classes is too large: look at mistakes() instead.",
+        )
+        given, predicted = self._data["given_label"].astype(int), self._data["predicted_label"].astype(int)
+        flat: NDArray[np.float64] = np.zeros(self.num_classes**2)
+        flat += np.bincount(given * self.num_classes + given, 1 - self._wrong, self.num_classes**2)
+        flat += np.bincount(given * self.num_classes + predicted, self._wrong, self.num_classes**2)
+        return flat.reshape(self.num_classes, self.num_classes)
+
+    def mistakes(self, count: int = 10) -> list[Mistake]:
+        """The classes that seem to be mistaken for each other most often."""
+        bad = self._data["is_label_issue"]
+        pairs = self._data["given_label"][bad].astype(np.int64) * self.num_classes + self._data["predicted_label"][bad]
+        values, counts = np.unique(pairs, return_counts=True)
+        most = np.argsort(-counts, kind="stable")[:count]
+        names: Any = self.class_names or range(self.num_classes)
+        return [
+            Mistake(names[int(values[k] // self.num_classes)], names[int(values[k] % self.num_classes)], int(counts[k]))
+            for k in most
+        ]
+
+    def head(self, count: int) -> list[Issue]:
+        """The first rows."""
+        return [Issue(*values) for values in zip(*(self[name][:count].tolist() for name in self.columns), strict=True)]
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the table as CSV."""
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow(self.columns)
+        scores = [f"{score:.6g}" for score in self["label_score"].tolist()]
+        values = [scores if name == "label_score" else self[name].tolist() for name in self.columns]
+        writer.writerows(zip(*values, strict=True))
+        write_bytes(Path(path).expanduser(), text.getvalue().encode())
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the table as Parquet; needs pyarrow."""
+        pyarrow, parquet = _module("pyarrow", "pyarrow"), _module("pyarrow.parquet", "pyarrow")
+        buffer = io.BytesIO()
+        parquet.write_table(pyarrow.table({name: self[name] for name in self.columns}), buffer)
+        write_bytes(Path(path).expanduser(), buffer.getvalue())
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame; needs pandas."""
+        return _module("pandas", "pandas").DataFrame({name: self[name] for name in self.columns})
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _module(name: str, package: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise UserError(f"this needs {package}: pip install {package}.") from error

@@ -1,0 +1,44 @@
+"""init: writes a commented YAML file to start from."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autoweight.cli.arguments import Own
+from autoweight.cli.own import NO_SPLIT, with_own
+from autoweight.cli.typed import base_config, parse
+from autoweight.config import RunConfig
+from autoweight.config.commented import commented
+from autoweight.errors import require
+from autoweight.recipes.own import own_recipe
+from autoweight.storage.atomic import write_bytes
+
+FILE = Path("autoweight.yaml")
+_EXAMPLE = replace(NO_SPLIT, path="rows.csv", label="label")
+
+
+@dataclass(frozen=True)
+class InitArguments(Own):
+    """Write a commented YAML file to start from; --out names the file."""
+
+
+def init(words: list[str]) -> None:
+    """Write the file and say how to use it."""
+    base, words = _base(words)
+    typed = parse(InitArguments, base, words)
+    path = typed.out or FILE
+    require(not path.exists(), f"{path} is there already: remove it, or name another with --out FILE.")
+    config = replace(base, data=with_own(base.data, typed), seed=typed.seed, device=typed.device)
+    head = [
+        "# What autoweight runs. Change what you like and leave out what you do not need; then one of",
+        *(f"#     autoweight {command} --config {path}" for command in ("train", "compare", "search")),
+    ]
+    write_bytes(path, ("\n".join(head) + "\n\n" + commented(config)).encode())
+    print(f"wrote {path}; go on with: autoweight train --config {path}")
+
+
+def _base(words: list[str]) -> tuple[RunConfig, list[str]]:
+    """What a path or a recipe begins with, or, without one, a table called rows.csv."""
+    if words and not words[0].startswith("-"):
+        return base_config("any", words)
+    example = own_recipe("rows.csv", "table", 0, _EXAMPLE, "classification")
+    return replace(example, command="any"), words

@@ -1,0 +1,63 @@
+"""Data of the user's own on the command line: a path where a recipe's name may stand."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from autoweight.config import DataConfig, RunConfig
+from autoweight.data.own import OWN
+from autoweight.data.own.kinds import ENDINGS, count_of, kind_of
+from autoweight.errors import UserError
+from autoweight.recipes import RECIPES
+from autoweight.recipes.own import own_recipe
+
+NO_SPLIT = DataConfig(dataset=OWN, train_size=0, val_size=0)
+"""All that is not tested on is trained on; trusted samples come from the user."""
+
+_FLAGS = ("label", "text", "trusted", "test")
+
+
+def is_path(word: str) -> bool:
+    """Whether a word names data of the user's own and not a recipe."""
+    return word not in RECIPES and ("/" in word or word.endswith(ENDINGS) or Path(word).exists())
+
+
+def own_config(word: str, text: str, task: Any) -> RunConfig:
+    """The run to start from for the data at a path."""
+    path = Path(word).expanduser()
+    kind = kind_of(path, text)
+    data = replace(NO_SPLIT, path=str(path.absolute()), text=text)
+    return own_recipe(path.name or path.absolute().name, kind, count_of(path), data, task)
+
+
+def begun_from(config: RunConfig) -> RunConfig | None:
+    """The run that one on the user's own data was started from, where the data are still there."""
+    try:
+        return own_config(config.data.path, config.data.text, config.training.task)
+    except UserError:
+        return None
+
+
+def with_own(data: DataConfig, typed: Any) -> DataConfig:
+    """The data with what was typed about the user's own."""
+    given = {name: value for name in _FLAGS if (value := getattr(typed, name)) is not None}
+    if given and data.dataset != OWN:
+        raise UserError(
+            f"--{next(iter(given))} is for data of your own: give their path in place of the recipe's name."
+        )
+    data = replace(data, **given)
+    if data.dataset != OWN:
+        return data
+    return replace(data, trusted=_absolute(data.trusted, maybe_column=True), test=_absolute(data.test))
+
+
+def absolute_network(name: str) -> str:
+    """A network of a file of the user's own, by its whole path, so that it resumes from anywhere."""
+    file, colon, function = name.rpartition(":")
+    return f"{Path(file).expanduser().absolute()}{colon}{function}" if file.endswith(".py") else name
+
+
+def _absolute(word: str, maybe_column: bool = False) -> str:
+    """So that it resumes from anywhere; a bare word may be a column."""
+    is_file = bool(word) and (not maybe_column or "/" in word or word.endswith(ENDINGS))
+    return str(Path(word).expanduser().absolute()) if is_file else word

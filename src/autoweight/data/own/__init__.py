@@ -1,0 +1,128 @@
+"""Data of the user's own, from a path: a new kind is a file here and a line in `KINDS`.
+
+Nothing is corrupted. The test part and the trusted samples are what the user names; without a test part one is split
+off, always the same.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from autoweight.config import DataConfig, TaskName
+from autoweight.data.dataset import Samples
+from autoweight.data.labelled import Labelled
+from autoweight.data.own.arrays import encode_arrays, read_arrays
+from autoweight.data.own.columns import encode_columns
+from autoweight.data.own.images import encode_images, read_images
+from autoweight.data.own.kinds import KindName, kind_of
+from autoweight.data.own.parts import labelled, marked_apart, split_off, without
+from autoweight.data.own.rows import Content, Encoder, Parts, Rows
+from autoweight.data.own.tables import read_table
+from autoweight.data.own.targets import Targets, learn_targets
+from autoweight.data.own.texts import encode_texts, read_texts
+from autoweight.data.reading import Reading
+from autoweight.data.streamed import Streamed
+from autoweight.errors import UserError, require
+
+OWN = "own"
+"""The name that the user's own data have among data sets."""
+
+
+class Kind(NamedTuple):
+    """How one kind of data becomes samples."""
+
+    read: Callable[[Path, DataConfig], Parts]
+    encode: Callable[[Content, DataConfig], Encoder]
+    """Learns from the training part how all parts become inputs."""
+
+
+KINDS: dict[KindName, Kind] = {
+    "images": Kind(read_images, encode_images),
+    "table": Kind(read_table, lambda content, config: encode_columns(content)),
+    "texts": Kind(read_texts, lambda content, config: encode_texts(content)),
+    "arrays": Kind(read_arrays, lambda content, config: encode_arrays(content)),
+}
+
+
+class OwnData(NamedTuple):
+    """The user's own samples."""
+
+    train: Labelled
+    test: Labelled
+    trusted: Labelled | None
+
+
+def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
+    """Read the user's own data; only the training part tells how they become numbers."""
+    require(bool(config.path), "data.path is empty: name a folder or a file of your own.")
+    kind = kind_of(Path(config.path), config.text)
+    require(not config.stream or kind == "images", "data.stream is for folders of images; other data lie in memory.")
+    found = KINDS[kind].read(Path(config.path), config)
+    train, trusted = _trusted(found, kind, config)
+    test = found.test if not config.test else _another(config.test, kind, config).train
+    learn_targets(train, task)  # says what is wrong with the labels, before too few of a kind are said to be
+    if test is None and config.test_share == 0:
+        test = train
+        warnings.warn("nothing is split off to test on, so scores are those on the training samples.", stacklevel=3)
+    elif test is None:
+        train, test = split_off(train, config.test_share, task)
+    targets = learn_targets(train, task)
+    encode = KINDS[kind].encode(train.content, config)
+    make = _Maker(encode, targets, config, task)
+    if trusted is None:
+        return OwnData(make(train), make(labelled(test)), None)
+    checked = make(labelled(trusted))
+    return OwnData(without(make(train), checked), _test_without(make(labelled(test)), checked, config), checked)
+
+
+def _test_without(test: Labelled, trusted: Labelled, config: DataConfig) -> Labelled:
+    """A test part that the user named stays as it is."""
+    return test if config.test else without(test, trusted)
+
+
+def _trusted(found: Parts, kind: KindName, config: DataConfig) -> tuple[Rows, Rows | None]:
+    """Samples to train on, and trusted ones: marked, in a part or a file of their own, or none."""
+    train, marked = marked_apart(labelled(found.train), config.trusted or "trusted")
+    if marked is not None or not config.trusted:
+        return train, marked if marked is not None else found.trusted
+    path = Path(config.trusted)
+    require(
+        path.exists(),
+        f"--trusted names '{config.trusted}', which is neither a file nor part of {Path(config.path).name}: name a "
+        "column or array that marks trusted samples, or a file that holds them.",
+    )
+    return train, _another(config.trusted, kind, config).train
+
+
+def _another(path: str, kind: KindName, config: DataConfig) -> Parts:
+    """A further file or folder of the same kind."""
+    own = kind_of(Path(path), config.text if not Path(path).is_dir() else "")
+    if own != kind:
+        raise UserError(f"{path} holds {own}, but {config.path} {kind}: they need to be of one kind.")
+    return KINDS[kind].read(Path(path), replace(config, trusted=""))
+
+
+class _Maker(NamedTuple):
+    """Makes samples of rows."""
+
+    encode: Encoder
+    targets: Targets
+    config: DataConfig
+    task: TaskName
+
+    def __call__(self, rows: Rows) -> Labelled:
+        inputs, kept = self.encode(rows.content)
+        rows = rows if kept is None else rows.take(kept)
+        labels, targets = self.targets.encode(rows), self.targets
+        samples: Labelled
+        if isinstance(inputs, torch.Tensor):
+            samples = Samples.of(inputs, labels, targets.num_classes, self.task)
+            samples = replace(samples, source=torch.from_numpy(rows.places))
+        else:
+            reading = Reading(num_workers=self.config.workers, bad_samples=self.config.bad_samples)
+            samples = Streamed.of(inputs, reading, labels, targets.num_classes, self.task)
+        return replace(samples, names=rows.names, class_names=targets.class_names)

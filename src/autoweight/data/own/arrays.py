@@ -1,0 +1,94 @@
+"""NumPy's .npz: `x` and `y`, or `train_x`, `train_y`, `test_x`, `test_y`, `trusted_x`, `trusted_y`.
+
+Vectors are standardised, and missing values (NaN) filled, as columns of a table are. Images may be grey `[n, h, w]`, or
+have their channels first or last.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from autoweight.config import DataConfig
+from autoweight.data.own.columns import encode_columns
+from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows
+from autoweight.data.own.tables import marks_of, words
+from autoweight.errors import UserError, require
+
+_CHANNELS = (1, 3, 4)
+
+
+def read_arrays(path: Path, config: DataConfig) -> Parts:
+    """The parts that a file holds."""
+    arrays = _load(path)
+    train = _part(path, arrays, ("train_", ""))
+    if train is None:
+        raise UserError(f"{path} needs arrays x and y, or train_x and train_y; it has {', '.join(arrays) or 'none'}.")
+    marks = arrays.get(config.trusted or "trusted")
+    if marks is not None:
+        require(
+            marks.shape == train.labels.shape,
+            f"'{config.trusted or 'trusted'}' of {path} marks samples, so it needs one value for each of "
+            f"{len(train)}, but its shape is {marks.shape}.",
+        )
+        train = replace(train, marked=marks_of(marks))
+    return Parts(train, _part(path, arrays, ("test_",)), _part(path, arrays, ("trusted_",)))
+
+
+def encode_arrays(content: Content) -> Encoder:
+    """Learn from the training samples how arrays are scaled."""
+    train = np.asarray(content)
+    if train.ndim == 2:
+        encode = encode_columns(_columns(train))
+        return lambda part: encode(_columns(np.asarray(part)))
+    images = _channels_first(train)
+    require(bool(np.isfinite(images).all()), "an array of images has a NaN or infinite value: clean or drop it.")
+    axes = (0, *range(2, images.ndim))
+    mean, deviation = images.mean(axes, keepdims=True), images.std(axes, keepdims=True)
+
+    def scale(part: Content) -> Encoded:
+        scaled = (_channels_first(np.asarray(part)) - mean) / np.maximum(deviation, 1e-6)
+        return Encoded(torch.from_numpy(scaled.astype(np.float32)))
+
+    return scale
+
+
+def _columns(rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    return {str(number): column for number, column in enumerate(rows.T.astype(np.float64))}
+
+
+def _channels_first(images: NDArray[Any]) -> NDArray[Any]:
+    images = images.astype(np.float64)
+    if images.ndim == 3:
+        return images[:, None]
+    last = images.ndim == 4 and images.shape[-1] in _CHANNELS and images.shape[1] not in _CHANNELS
+    return np.moveaxis(images, -1, 1) if last else images
+
+
+def _load(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (ValueError, OSError, EOFError, BadZipFile) as error:
+        raise UserError(
+            f"{path} cannot be read as .npz: save plain arrays, without objects, by numpy.savez."
+        ) from error
+
+
+def _part(path: Path, arrays: dict[str, NDArray[Any]], prefixes: tuple[str, ...]) -> Rows | None:
+    by_name = {name.lower(): array for name, array in arrays.items()}
+    for prefix in prefixes:
+        found = [by_name.get(f"{prefix}{name}", by_name.get(f"{name}_{prefix}".rstrip("_"))) for name in "xy"]
+        x, y = found
+        if x is None or y is None:
+            continue
+        require(x.ndim > 1, f"x of {path} needs a dimension of samples and at least one of values.")
+        require(np.issubdtype(x.dtype, np.number) or x.dtype == bool, f"x of {path} holds {x.dtype}, not numbers.")
+        require(len(x) > 0, f"{path} is empty.")
+        require(y.shape == x.shape[:1], f"{path} has {len(x)} inputs, but labels of shape {y.shape}.")
+        return Rows.of(x, words(y), [f"{prefix}{number}" for number in range(len(x))])
+    return None

@@ -1,0 +1,69 @@
+"""Parts of the user's own data: what has a label, what is trusted, what to test on."""
+
+import warnings
+
+import numpy as np
+import torch
+
+from autoweight.config import TaskName
+from autoweight.data.dataset import Samples
+from autoweight.data.inputs import parts
+from autoweight.data.labelled import Labelled
+from autoweight.data.own.rows import Rows
+from autoweight.errors import UserError, require
+
+_TEST_SEED = 0  # the test part is always the same: no search or choice ever sees it
+
+
+def labelled(rows: Rows) -> Rows:
+    """The samples that have a label; says how many have none."""
+    there = rows.labels != ""
+    if there.all():
+        return rows
+    require(bool(there.any()), "not one sample has a label: name another column with --label.")
+    first = rows.names[int(np.argmin(there))]
+    warnings.warn(f"{int((~there).sum())} samples have no label and are left out, such as {first}.", stacklevel=4)
+    return rows.take(there.nonzero()[0])
+
+
+def marked_apart(rows: Rows, what: str) -> tuple[Rows, Rows | None]:
+    """The samples that nobody marked as trusted, and those that somebody did."""
+    if rows.marked is None:
+        return rows, None
+    require(
+        bool(rows.marked.any()), f"'{what}' marks no sample as trusted: write 1, true or yes where a label was checked."
+    )
+    require(not rows.marked.all(), f"'{what}' marks every sample as trusted: some have to be left to train on.")
+    return rows.take((~rows.marked).nonzero()[0]), rows.take(rows.marked.nonzero()[0])
+
+
+def split_off(rows: Rows, share: float, task: TaskName) -> tuple[Rows, Rows]:
+    """All but a share of each class, and that share to test on; a class always keeps a sample to train on."""
+    generator = torch.Generator().manual_seed(_TEST_SEED)
+    strata = rows.labels if task == "classification" else np.zeros(len(rows), dtype=int)
+    test = np.zeros(len(rows), dtype=bool)
+    for label in np.unique(strata):
+        members = (strata == label).nonzero()[0]
+        order = torch.randperm(len(members), generator=generator).numpy()
+        test[members[order[: min(round(share * len(members)), len(members) - 1)]]] = True
+    if not test.any():
+        raise UserError(f"{len(rows)} samples are too few to split a test part off: name one with --test.")
+    return rows.take((~test).nonzero()[0]), rows.take(test.nonzero()[0])
+
+
+def without(samples: Labelled, trusted: Labelled) -> Labelled:
+    """Samples without those that are trusted too, to the last bit of their inputs."""
+    if not (isinstance(samples, Samples) and isinstance(trusted, Samples)):
+        return samples
+    known = set(_contents(trusted))
+    apart = torch.tensor([content not in known for content in _contents(samples)])
+    if apart.all():
+        return samples
+    require(bool(apart.any()), "all samples are among the trusted ones: some have to be left to train and test on.")
+    warnings.warn(f"{int((~apart).sum())} samples are trusted ones too, and are left out.", stacklevel=4)
+    return samples.take(apart.nonzero().flatten())
+
+
+def _contents(samples: Samples) -> list[int]:
+    rows = [part.reshape(len(part), -1).contiguous().view(torch.uint8) for part in parts(samples.inputs)]
+    return [hash(row.tobytes()) for row in torch.cat(rows, dim=1).numpy()]

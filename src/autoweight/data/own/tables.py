@@ -1,0 +1,135 @@
+"""Tables: CSV by Python's own reader, Parquet by pyarrow; every column as it is written."""
+
+import csv
+import math
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoweight.config import DataConfig
+from autoweight.data.own.rows import Parts, Rows
+from autoweight.errors import UserError, require, unknown
+
+MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
+LABEL_NAMES = ("label", "target", "class")
+_TRUE = {"1", "1.0", "true", "yes", "y", "x", "t"}
+_LARGEST_FIELD = 2**24
+
+
+class Table(NamedTuple):
+    """Columns by name, and what each row is called."""
+
+    columns: dict[str, NDArray[Any]]
+    names: NDArray[np.str_]
+
+
+def read_table(path: Path, config: DataConfig) -> Parts:
+    """The rows of a table: all columns but the label's and the trusted marks'."""
+    table = load_table(path)
+    label = label_column(table, path, config)
+    marks = trusted_column(table, config)
+    columns = {name: column for name, column in table.columns.items() if name not in (label, marks)}
+    marked = None if marks is None else marks_of(table.columns[marks])
+    return Parts(Rows.of(columns, words(table.columns[label]), table.names, marked))
+
+
+def load_table(path: Path) -> Table:
+    """A table from a file."""
+    table = TABLES[path.suffix.lower()](path)
+    require(len(table.names) > 0, f"{path} holds no rows under its header.")
+    return table
+
+
+def label_column(table: Table, path: Path, config: DataConfig) -> str:
+    """The column with the labels: the one that was named, or the one that is called so."""
+    if config.label:
+        if config.label not in table.columns:
+            raise unknown("column", config.label, table.columns)
+        return config.label
+    found = [name for name in table.columns if name.lower() in LABEL_NAMES]
+    require(
+        len(found) == 1,
+        f"say which column of {path.name} holds the labels, --label COLUMN: it has {', '.join(table.columns)}.",
+    )
+    return found[0]
+
+
+def trusted_column(table: Table, config: DataConfig) -> str | None:
+    """The column that marks trusted rows, if what was named is no file."""
+    return config.trusted if config.trusted in table.columns and config.trusted != config.label else None
+
+
+def marks_of(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows a column marks."""
+    return np.array([word.lower() in _TRUE for word in words(column)], dtype=bool)
+
+
+def words(column: NDArray[Any]) -> NDArray[np.str_]:
+    """A column as text, stripped; empty where a value is missing."""
+    return np.array([_word(value) for value in column.tolist()], dtype=str)
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else str(int(value)) if value.is_integer() else str(value)
+    word = str(value).strip()
+    return "" if word.lower() in MISSING else word
+
+
+def _csv(path: Path) -> Table:
+    csv.field_size_limit(_LARGEST_FIELD)
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            delimiter = _delimiter(file.readline())
+            file.seek(0)
+            reader = csv.reader(file, delimiter=delimiter)
+            header = [name.strip() for name in next(reader, [])]
+            rows = [(reader.line_num, row) for row in reader if row]
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from error
+    except csv.Error as error:
+        raise UserError(f"{path} cannot be read as a table: {error}.") from error
+    require(len(header) > 0, f"{path} is empty: a header and rows are expected.")
+    twice = sorted({name for name in header if header.count(name) > 1})
+    require(not twice, f"{path} has two columns called '{''.join(twice[:1])}': rename one.")
+    for line, row in rows:
+        if len(row) != len(header):
+            raise UserError(f"line {line} of {path} has {len(row)} fields, but the header has {len(header)}.")
+    columns = {name: np.array(column, dtype=object) for name, column in zip(header, _columns(rows), strict=False)}
+    return Table(columns, np.array([f"{path.name}:{line}" for line, _ in rows], dtype=str))
+
+
+def _columns(rows: list[tuple[int, list[str]]]) -> list[tuple[str, ...]]:
+    return list(zip(*(row for _, row in rows), strict=True))
+
+
+def _delimiter(header: str) -> str:
+    return max(",;\t|", key=header.count)
+
+
+def _parquet(path: Path) -> Table:
+    try:
+        parquet, arrow = import_module("pyarrow.parquet"), import_module("pyarrow")
+    except ImportError as error:
+        raise UserError("Parquet files are read by pyarrow, which is missing: pip install pyarrow.") from error
+    try:
+        table = parquet.read_table(path)
+    except (arrow.ArrowException, OSError) as error:
+        raise UserError(f"{path} cannot be read as a Parquet file: save it anew.") from error
+    columns = {name: _arrow_column(table.column(name), arrow) for name in table.column_names}
+    return Table(columns, np.array([f"{path.name}:{row + 1}" for row in range(table.num_rows)], dtype=str))
+
+
+def _arrow_column(column: Any, arrow: Any) -> NDArray[Any]:
+    """Numbers as floats, NaN where one is missing; all else as text."""
+    kind = column.type
+    if arrow.types.is_integer(kind) or arrow.types.is_floating(kind) or arrow.types.is_decimal(kind):
+        return column.cast(arrow.float64()).to_numpy(zero_copy_only=False)
+    return np.array(["" if value is None else str(value) for value in column.to_pylist()], dtype=object)
+
+
+TABLES: dict[str, Callable[[Path], Table]] = {".csv": _csv, ".tsv": _csv, ".parquet": _parquet, ".pq": _parquet}

@@ -1,0 +1,82 @@
+"""Texts as hashed words: each word is a number below `TEXT_BUCKETS`, so that no vocabulary has to be kept.
+
+`[texts, words]`, 0 where a text has ended. The networks `bag_of_words` and `text_embedding` take them.
+"""
+
+import re
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import torch
+
+from autoweight.config import TEXT_BUCKETS, DataConfig
+from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows
+from autoweight.data.own.tables import TABLES, label_column, load_table, marks_of, trusted_column, words
+from autoweight.errors import UserError, require, unknown
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+_FASTTEXT = "__label__"
+_MOST_WORDS = 256
+
+
+def read_texts(path: Path, config: DataConfig) -> Parts:
+    """Texts with their labels, from a column of a table or the lines of a file."""
+    return _column(path, config) if path.suffix.lower() in TABLES else _lines(path)
+
+
+def encode_texts(content: Content) -> Encoder:
+    """As many words of each text as nineteen of twenty training texts have, 256 at most."""
+    buckets: dict[str, int] = {}
+
+    def hashed(text: str) -> list[int]:
+        found = _WORD.findall(text.lower())
+        for word in found:
+            if word not in buckets:
+                buckets[word] = crc32(word.encode()) % (TEXT_BUCKETS - 1) + 1
+        return [buckets[word] for word in found]
+
+    def encode(part: Content) -> Encoded:
+        ids = np.zeros((len(part), length), dtype=np.int64)
+        for row, text in enumerate(np.asarray(part).tolist()):
+            own = hashed(text)[:length]
+            ids[row, : len(own)] = own
+        return Encoded(torch.from_numpy(ids))
+
+    lengths = [len(_WORD.findall(text)) for text in np.asarray(content).tolist()]
+    require(max(lengths, default=0) > 0, "all texts are empty: name another column with --text.")
+    length = int(np.clip(np.quantile(lengths, 0.95), 1, _MOST_WORDS))
+    return encode
+
+
+def _column(path: Path, config: DataConfig) -> Parts:
+    table = load_table(path)
+    if config.text not in table.columns:
+        raise unknown("column", config.text, table.columns)
+    label = label_column(table, path, config)
+    require(label != config.text, f"--label and --text both name the column '{label}'.")
+    marks = trusted_column(table, config)
+    marked = None if marks is None else marks_of(table.columns[marks])
+    texts = np.array([str(text) for text in table.columns[config.text].tolist()], dtype=object)
+    return Parts(Rows.of(texts, words(table.columns[label]), table.names, marked))
+
+
+def _lines(path: Path) -> Parts:
+    """A label, a tab and a text on each line; or fastText's `__label__NAME text`."""
+    labels, texts, names = [], [], []
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from error
+    for number, line in enumerate(content.splitlines(), start=1):
+        if not line.strip():
+            continue
+        label, gap, text = line.partition(" " if line.startswith(_FASTTEXT) else "\t")
+        require(
+            bool(gap), f"line {number} of {path} is not a label, a tab and a text, nor begins with {_FASTTEXT}NAME."
+        )
+        labels.append(label.removeprefix(_FASTTEXT).strip())
+        texts.append(text)
+        names.append(f"{path.name}:{number}")
+    require(len(texts) > 0, f"{path} is empty.")
+    return Parts(Rows.of(np.array(texts, dtype=object), labels, names))

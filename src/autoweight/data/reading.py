@@ -1,0 +1,205 @@
+"""One sample at a time from a map-style data set, through torch's DataLoader: the same bits for the same seed.
+
+All that is random about a sample, such as a transform, is drawn from a seed of its own, made of the run's seed, the
+epoch and the position. So it does not matter how many workers read, or where a training was interrupted.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from autoweight.config import BadSamples
+from autoweight.data.inputs import Inputs, each, together
+from autoweight.errors import UserError, first_line, require
+
+LABEL_KEYS = ("label", "labels", "target", "y")
+"""Where a dict row has its label, unless told otherwise."""
+
+Ticket = tuple[int, int]  # a sample's position, and the seed of all that is random about it
+Collate = Callable[[list[Any]], Any]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How samples are read."""
+
+    collate_fn: Collate | None = None
+    """Makes a batch of a list of samples, as torch's DataLoader has it; without, inputs are stacked."""
+    num_workers: int = 0
+    """Processes that read; 0 reads in the training's own."""
+    bad_samples: BadSamples = "refuse"
+    """What becomes of samples that cannot be read: refuse ends the training, skip leaves them out and counts them."""
+    label_key: str = ""
+    """Where dict rows have their label; empty takes label, labels, target or y."""
+
+
+@dataclass(frozen=True)
+class Tickets:
+    """Tickets that are made as they are needed: those of a million samples would fill the memory."""
+
+    make: Callable[[], Iterator[list[Ticket]]]
+
+    def __iter__(self) -> Iterator[list[Ticket]]:
+        return self.make()
+
+
+class Unreadable(NamedTuple):
+    """A sample that raised an error."""
+
+    position: int
+    why: str
+
+
+class ReadBatch(NamedTuple):
+    """What a worker hands over."""
+
+    inputs: Inputs | None
+    """None where no sample of the batch could be read."""
+    labels: list[Any]
+    """As the data set gives them, where they alone were asked for."""
+    kept: list[int]
+    """Which of the tickets could be read."""
+    bad: list[Unreadable]
+    complaint: str = ""
+    """Why samples cannot be put together, as part of a sentence."""
+
+
+def read(
+    dataset: Any, tickets: Iterable[list[Ticket]], how: Reading, *, pin: bool = False, labels_only: bool = False
+) -> Iterator[ReadBatch]:
+    """Batches of these samples, in this order."""
+    loader = DataLoader(
+        _Seeded(dataset),
+        batch_sampler=tickets,
+        num_workers=how.num_workers,
+        collate_fn=_Together(how, labels_only),
+        pin_memory=pin,
+        generator=torch.Generator(),  # lest workers' seeds be drawn from the training's random numbers
+    )
+    batches = iter(loader)
+    while True:
+        with random_numbers_kept():
+            batch = next(batches, None)
+        if batch is None:
+            return
+        require(not batch.complaint, f"samples cannot be put into one batch: {batch.complaint}.")
+        yield batch
+
+
+def split_row(row: Any, label_key: str = "") -> tuple[Any, Any]:
+    """The input and the label of what a data set yields, or of a whole batch: a pair, or a dict with a label."""
+    if isinstance(row, dict):
+        keys = [label_key] if label_key else [key for key in LABEL_KEYS if key in row]
+        require(
+            len(keys) == 1 and keys[0] in row,
+            f"a dict row has its label under {label_key or ', '.join(LABEL_KEYS)} (label_key=), but this one has "
+            f"{', '.join(map(str, row))}.",
+        )
+        return {key: value for key, value in row.items() if key != keys[0]}, row[keys[0]]
+    require(
+        isinstance(row, tuple | list) and len(row) == 2,
+        f"a sample is a pair, input and label, or a dict with its label, but this one is a {_kind(row)}.",
+    )
+    return row[0], row[1]
+
+
+def as_inputs(inputs: Any) -> Inputs:
+    """What a network is fed, as tensors; double precision, as NumPy has it, in the single precision of networks."""
+    return each(inputs, _single) if isinstance(inputs, dict | tuple) else _single(inputs)
+
+
+def _single(values: Any) -> Tensor:
+    if isinstance(values, str):
+        raise UserError(f"an input is text ('{values[:20]}'): turn it into numbers, in the data set or a collate_fn")
+    dense = values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
+    return dense.float() if dense.dtype == torch.float64 else dense
+
+
+class _Seeded(Dataset[Any]):
+    """Reads samples, each with its own random numbers; an error becomes a value, since it may lie in a worker."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    def __getitem__(self, ticket: Ticket) -> Any:
+        position, seed = ticket
+        torch.default_generator.manual_seed(seed)
+        np.random.seed(seed % 2**32)
+        random.seed(seed)
+        try:
+            return self.dataset[position]
+        except Exception as error:  # whatever a decoder raises
+            return Unreadable(position, first_line(error))
+
+
+class _Together:
+    """Puts samples together, in the worker that read them."""
+
+    def __init__(self, how: Reading, labels_only: bool) -> None:
+        self.how, self.labels_only = how, labels_only
+
+    def __call__(self, rows: list[Any]) -> ReadBatch:
+        bad = [row for row in rows if isinstance(row, Unreadable)]
+        kept = [place for place, row in enumerate(rows) if not isinstance(row, Unreadable)]
+        if not kept:
+            return ReadBatch(None, [], kept, bad)
+        try:
+            return ReadBatch(*self._joined([rows[place] for place in kept]), kept, bad)
+        except Exception as error:  # whatever a collate_fn raises
+            return ReadBatch(None, [], kept, bad, first_line(error))
+
+    def _joined(self, rows: list[Any]) -> tuple[Inputs, list[Any]]:
+        if self.labels_only:
+            return torch.zeros(0), [_plain(split_row(row, self.how.label_key)[1]) for row in rows]
+        if self.how.collate_fn is not None:
+            inputs = as_inputs(split_row(self.how.collate_fn(rows), self.how.label_key)[0])
+            return inputs, []
+        own = [as_inputs(split_row(row, self.how.label_key)[0]) for row in rows]
+        return together(own, torch.stack), []
+
+
+def _plain(label: Any) -> Any:
+    return label.tolist() if isinstance(label, Tensor | np.ndarray | np.generic) else label
+
+
+def _kind(row: Any) -> str:
+    return f"{type(row).__name__} of {len(row)}" if isinstance(row, tuple | list) else type(row).__name__
+
+
+@contextmanager
+def random_numbers_kept() -> Iterator[None]:
+    """Where a training reads its samples itself, its own random numbers stay what they were."""
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(states[0])
+        np.random.set_state(states[1])
+        random.setstate(states[2])
+
+
+def is_random(dataset: Any, samples: int = 16) -> bool:
+    """Whether samples differ from visit to visit, as with random transforms; a few are read twice."""
+    positions = range(min(samples, len(dataset)))
+    with random_numbers_kept():
+        try:
+            first, again = ([_values(dataset[position]) for position in positions] for _ in range(2))
+        except Exception:  # said by whoever reads it in earnest
+            return False
+    return first != again
+
+
+def _values(row: Any) -> Any:
+    """What a row holds, comparable."""
+    if isinstance(row, dict):
+        return {key: _values(value) for key, value in row.items()}
+    if isinstance(row, tuple | list):
+        return [_values(value) for value in row]
+    return np.asarray(row).tobytes() if isinstance(row, Tensor | np.ndarray | np.generic) else row

@@ -1,0 +1,205 @@
+"""Samples that are read as they come: random transforms are drawn anew at every visit, and memory stays free.
+
+Labels are known from the start: from `labels`, from the data set's `targets` or `labels`, else by reading it once.
+"""
+
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import IterableDataset
+
+from autoweight.config import TaskName
+from autoweight.data.inputs import Inputs, each, rows, shapes
+from autoweight.data.known_labels import known_labels
+from autoweight.data.labelled import Labelled
+from autoweight.data.labels import check_labels
+from autoweight.data.loader import Batch, EpochPlan, Loader, mix
+from autoweight.data.reading import ReadBatch, Reading, Ticket, Tickets, Unreadable, read
+from autoweight.errors import RunError, UserError, first_line, require
+
+_SHOWN = 5
+_LOOKED_AT = 32
+
+
+@dataclass(frozen=True)
+class Streamed(Labelled):
+    """A map-style data set whose samples are read at every visit."""
+
+    dataset: Any
+    reading: Reading
+    example: Inputs
+    """The inputs of the first two samples."""
+    labels: Tensor
+    true_labels: Tensor
+    source: Tensor
+    num_classes: int
+    names: NDArray[np.str_] | None = None
+    class_names: tuple[str, ...] = ()
+    bad: dict[int, str] = field(default_factory=dict, compare=False)
+    """What could not be read and was skipped so far: positions in the data set, and why."""
+
+    @classmethod
+    def of(
+        cls,
+        dataset: Any,
+        reading: Reading | None = None,
+        labels: Any = None,
+        num_classes: int | None = None,
+        task: TaskName = "classification",
+    ) -> "Streamed":
+        """A checked stream; `labels` spares the reading of a data set that does not tell them."""
+        reading = reading or Reading()
+        check_map_style(dataset)
+        _check_reading(reading)
+        require(task != "tokens", "classes of tokens cannot be streamed: pass tensors, or a Dataset with stream=False.")
+        bad: dict[int, str] = {}
+        found, positions = known_labels(dataset, labels, reading, bad)
+        try:
+            given = torch.as_tensor(np.asarray(found))
+        except (ValueError, TypeError) as error:
+            raise UserError(f"labels must be numbers, all of one shape, but are not: {first_line(error)}.") from error
+        checked, classes = check_labels(given, num_classes, task)
+        one = cls(dataset, reading, torch.zeros(0, 1), checked, checked, positions, classes, bad=bad)
+        return replace(one, example=one._first(2))
+
+    @property
+    def input_shape(self) -> Any:
+        """The shape of one sample's input; with a `collate_fn`, of the first two's."""
+        return shapes(self.example)
+
+    def head(self, count: int) -> Inputs:
+        """The inputs of the first few samples."""
+        return rows(self.example, slice(count)) if count <= 2 else self._first(count)
+
+    def chunks(self, size: int) -> Iterator[tuple[Inputs, Tensor]]:
+        """All inputs in order, some at a time, each with its labels; every time with the same random numbers."""
+        places = torch.arange(len(self)).split(size)
+        tickets = Tickets(lambda: (self._tickets(part) for part in places))
+        for part, batch in zip(places, self.read(tickets), strict=True):
+            if batch.inputs is not None:
+                yield self._here(batch.inputs), self.labels[part[batch.kept]]
+
+    def take(self, positions: Tensor) -> "Streamed":
+        """The samples at these positions."""
+        host = positions.cpu()
+        return replace(
+            self,
+            labels=self.labels[positions],
+            true_labels=self.true_labels[positions],
+            source=self.source[host],
+            names=None if self.names is None else self.names[host.numpy()],
+        )
+
+    def to(self, device: torch.device | str) -> "Streamed":
+        """The same samples, whose batches go to another device; where they come from is known on the host."""
+        return replace(
+            self,
+            labels=self.labels.to(device),
+            true_labels=self.true_labels.to(device),
+            example=each(self.example, lambda part: part.to(device)),
+        )
+
+    def read(self, tickets: Iterable[list[Ticket]]) -> Iterator[ReadBatch]:
+        """Batches of samples, once it is settled what becomes of those that cannot be read."""
+        for batch in read(self.dataset, tickets, self.reading, pin=self.device.type == "cuda"):
+            for one in batch.bad:
+                require(self.reading.bad_samples == "skip", f"{self._cannot(one)}: replace it, or skip bad samples.")
+                self.bad[one.position] = one.why
+            yield batch
+
+    def _first(self, count: int) -> Inputs:
+        """Of more than these where some cannot be read."""
+        for looked_at in (count, _LOOKED_AT):
+            (batch,) = self.read([self._tickets(torch.arange(min(looked_at, len(self))))])
+            if len(batch.kept) >= min(count, len(self)) and batch.inputs is not None:
+                return self._here(rows(batch.inputs, slice(count)))
+        raise UserError(f"of the first {looked_at} samples next to none can be read: {next(iter(self.bad.values()))}.")
+
+    def _tickets(self, places: Tensor) -> list[Ticket]:
+        """Of samples that are only looked at: every time with the same random numbers."""
+        return [(position, mix(position)) for position in self.source[places].tolist()]
+
+    def _here(self, inputs: Inputs) -> Inputs:
+        return each(inputs, lambda part: part.to(self.device, non_blocking=True))
+
+    def _cannot(self, one: Unreadable) -> str:
+        place = (self.source == one.position).nonzero().flatten()
+        name = f" ({self.names[int(place[0])]})" if self.names is not None and len(place) else ""
+        return f"sample {one.position}{name} cannot be read, {one.why}"
+
+
+class StreamedLoader(Loader):
+    """A `Loader` of samples that are read as they come: the same order for the same seed and step.
+
+    Its batches cannot be chosen on the device, so that steps of streamed trainings are not captured in a CUDA graph.
+    """
+
+    samples: Streamed
+
+    def batches(self, start: int, stop: int) -> Iterator[Batch]:
+        """The batches of steps `start` to `stop - 1`, counted over the whole training."""
+        tickets = Tickets(lambda: (self._tickets(*planned) for planned in self._rows(start, stop)))
+        for (_, row), batch in zip(self._rows(start, stop), self.samples.read(tickets), strict=True):
+            if batch.inputs is None:
+                why = self.samples.bad[batch.bad[0].position]
+                raise RunError(f"not one of a batch's {len(batch.bad)} samples can be read: {why}.")
+            yield self._batch(batch.inputs, row if not batch.bad else EpochPlan(*(part[batch.kept] for part in row)))
+
+    def _tickets(self, epoch: int, row: EpochPlan) -> list[Ticket]:
+        positions = self.samples.source[row.indices].tolist()
+        return [(position, mix(self.seed, epoch, position)) for position in positions]
+
+    def _batch(self, inputs: Inputs, row: EpochPlan) -> Batch:
+        device = self.samples.device
+        row = EpochPlan(*(part.to(device, non_blocking=True) for part in row))
+        here = each(inputs, lambda part: part.to(device, non_blocking=True))
+        return Batch(self.augmented(here, row), self.samples.labels[row.indices], row.indices)
+
+    def _rows(self, start: int, stop: int) -> Iterator[tuple[int, EpochPlan]]:
+        plan, plan_epoch = None, -1
+        for step in range(start, stop):
+            epoch, place = divmod(step, self.steps_per_epoch)
+            if plan is None or epoch != plan_epoch:
+                plan, plan_epoch = self.draw(epoch), epoch
+            yield epoch, plan.row(place)
+
+
+def warn_of_skipped(samples: Labelled) -> None:
+    """Say which samples of a stream could not be read, if some could not."""
+    if isinstance(samples, Streamed) and samples.bad:
+        warnings.warn(_skipped(samples.bad), stacklevel=3)
+
+
+def _skipped(bad: dict[int, str]) -> str:
+    shown = "; ".join(f"sample {position}, {why}" for position, why in sorted(bad.items())[:_SHOWN])
+    more = f"; and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
+    return f"{len(bad)} samples cannot be read and were skipped: {shown}{more}."
+
+
+def check_map_style(data: Any) -> None:
+    """Raise `UserError` unless samples can be read by their position."""
+    wanted = "pass tensors or a map-style Dataset, with __getitem__ and __len__"
+    require(not isinstance(data, IterableDataset), f"{wanted}, not an IterableDataset: it cannot be shuffled.")
+    require(hasattr(data, "__getitem__"), f"{wanted}, not a DataLoader or an iterable.")
+    require(hasattr(data, "__len__"), f"{wanted}: this one has no length.")
+    require(len(data) > 0, "the data set is empty.")
+
+
+def _check_reading(reading: Reading) -> None:
+    require(
+        isinstance(reading.num_workers, int) and reading.num_workers >= 0,
+        f"num_workers is a number of processes, 0 or more, but is {reading.num_workers!r}.",
+    )
+    require(
+        reading.bad_samples in ("refuse", "skip"), f"bad_samples is refuse or skip, but is {reading.bad_samples!r}."
+    )
+    require(
+        reading.collate_fn is None or callable(reading.collate_fn),
+        f"collate_fn is a function of a list of samples, but is {reading.collate_fn!r}.",
+    )

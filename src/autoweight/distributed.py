@@ -1,0 +1,91 @@
+"""Weighing over the batches of all processes together, so that features and memories are those of the global batch."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+from torch.nn.functional import pad
+
+from autoweight.strategy.remembering import places_of
+from autoweight.strategy.weigher import IGNORED, Weigher
+
+
+def num_processes() -> int:
+    """How many processes train together; 1 unless torch.distributed has been initialised."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def weigh_global(
+    weigher: Weigher,
+    losses: Tensor,
+    logits: Tensor,
+    labels: Tensor,
+    progress: float | Tensor,
+    indices: Tensor | None = None,
+) -> Tensor:
+    """Weights of the process's own batch, weighed within the batch that all processes have together.
+
+    The batches are gathered in the order of the ranks and may differ in size, also be empty. Every process weighs all
+    of them, so that memories stay the same everywhere. A sample that comes twice, as samplers repeat some to fill the
+    last batch, is weighed once. With one process it is `weigher.weigh`.
+    """
+    if num_processes() == 1:
+        return weigher.weigh(losses, logits, labels, progress=progress, indices=indices)
+    if labels.dim() == 2 and logits.dim() == 3:
+        return _weigh_tokens(weigher, losses, logits, labels, progress, indices)
+    sizes = _sizes(len(losses), losses.device)
+    own = sum(sizes[: dist.get_rank()])
+    given = None if indices is None else _gather(indices.to(losses.device), sizes)
+    together = [_gather(one.detach(), sizes) for one in (losses, logits, labels)]
+    weights = _weigh_once(weigher, together[0], together[1], together[2], progress, given)
+    return weights[own : own + len(losses)].to(losses.dtype)
+
+
+def _weigh_tokens(
+    weigher: Weigher, losses: Tensor, logits: Tensor, labels: Tensor, progress: Any, indices: Tensor | None
+) -> Tensor:
+    """Tokens that count are samples of their own: processes that pad to different lengths need not agree."""
+    valid = labels != IGNORED
+    longest = max(_sizes(losses.shape[1], losses.device))
+    places = indices
+    if indices is not None and indices.shape != losses.shape:
+        blocks = losses.new_empty(len(losses), longest)  # as many places a sample as the longest has tokens
+        places = places_of(indices, blocks).view(len(losses), longest)[:, : losses.shape[1]]
+    given = None if places is None else places[valid.to(places.device)]
+    weights = torch.zeros_like(losses, requires_grad=False)
+    weights[valid] = weigh_global(weigher, losses[valid], logits[valid], labels[valid], progress, given)
+    return weights
+
+
+def _weigh_once(
+    weigher: Weigher, losses: Tensor, logits: Tensor, labels: Tensor, progress: Any, indices: Tensor | None
+) -> Tensor:
+    """Weights of a batch in which a sample may come several times; a memory must not count it again."""
+    if indices is None:
+        return weigher.weigh(losses, logits, labels, progress=progress)
+    samples, sample_of = torch.unique(indices, dim=0, return_inverse=True)
+    if len(samples) == len(indices):
+        return weigher.weigh(losses, logits, labels, progress=progress, indices=indices)
+    rows = torch.arange(len(indices), device=indices.device)
+    first = torch.full_like(rows[: len(samples)], len(rows)).scatter_reduce(0, sample_of, rows, "amin")
+    once = losses[first], logits[first], labels[first], progress, indices[first]
+    return weigher.weigh(*once)[sample_of]
+
+
+def _sizes(own: int, device: torch.device) -> list[int]:
+    size = torch.tensor([own], device=device)
+    sizes = [torch.empty_like(size) for _ in range(num_processes())]
+    dist.all_gather(sizes, size)
+    return [int(one) for one in sizes]
+
+
+def _gather(own: Tensor, sizes: list[int]) -> Tensor:
+    """All processes' rows, one after the other; short batches travel padded."""
+    if own.dtype in (torch.bfloat16, torch.float16):
+        own = own.float()  # not every backend carries halves, and weights are computed in float32 anyway
+    most = max(sizes)
+    padded = pad(own, (0, 0) * (own.dim() - 1) + (0, most - len(own))).contiguous()
+    parts = [torch.empty_like(padded) for _ in sizes]
+    dist.all_gather(parts, padded)
+    return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])

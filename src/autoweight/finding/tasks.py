@@ -1,0 +1,86 @@
+"""What a search trains on: one task, or several that share a strategy."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from autoweight.config import Augmentation, SearchConfig, TrainingConfig
+from autoweight.data import Samples, as_samples
+from autoweight.data.convert import DataLike
+from autoweight.errors import UserError, require
+from autoweight.workers import Problem
+
+
+class SearchTask(NamedTuple):
+    """One of the tasks of a search over several: networks, data, and, where it is not the search's, how they train.
+
+    Where labels were made wrong on purpose, `true_labels` are those of the training set as they were. An oracle then
+    trains beside the task, so that a gain can be told as a share of what could be won. A task without is a guard: a
+    loss there counts double.
+    """
+
+    make_model: Callable[[], nn.Module]
+    train_data: DataLike
+    val_data: DataLike
+    training: TrainingConfig | None = None
+    augmentation: Augmentation | None = None
+    true_labels: Any = None
+
+
+def tasks_of(make_model: Any, train_data: Any, val_data: Any) -> list[SearchTask]:
+    """The tasks that were passed: a list of them, or the parts of a single one."""
+    if callable(make_model) or not isinstance(make_model, Sequence):
+        return [SearchTask(make_model, train_data, val_data)]
+    make_model = [make_model] if isinstance(make_model, SearchTask) else make_model
+    require(len(make_model) > 0, "the list of tasks is empty: name at least one aw.SearchTask.")
+    for task in make_model:
+        require(
+            isinstance(task, SearchTask), f"a list of tasks holds aw.SearchTask alone, but also {type(task).__name__}."
+        )
+    require(
+        train_data is None and val_data is None,
+        "tasks bring their own data: pass settings by name, aw.search(tasks, config=config).",
+    )
+    return list(make_model)
+
+
+def samples_of(task: SearchTask, training: TrainingConfig) -> tuple[Samples, Samples]:
+    """A task's training and validation set, with one number of classes."""
+    train, val = _samples("training", task.train_data, training), _samples("validation", task.val_data, training)
+    if task.true_labels is not None:
+        true_labels = torch.as_tensor(task.true_labels).to(train.labels)
+        require(
+            true_labels.shape == train.labels.shape,
+            f"true_labels are one a training label, {tuple(train.labels.shape)}, but their shape is "
+            f"{tuple(true_labels.shape)}.",
+        )
+        train = replace(train, true_labels=true_labels)
+    num_classes = max(train.num_classes, val.num_classes)
+    return replace(train, num_classes=num_classes), replace(val, num_classes=num_classes)
+
+
+def check_together(problems: Sequence[Problem], config: SearchConfig) -> None:
+    """Raise `UserError` where tasks cannot share a strategy, or their gains cannot be compared."""
+    if len(problems) == 1:
+        return
+    _require_one({problem.training.task for problem in problems}, "kind of task", "search those of each kind apart")
+    _require_one({problem.training.num_stages for problem in problems}, "num_stages", "set training.num_stages alike")
+    if "label" in config.features and config.label_feature == "raw":
+        classes = {problem.train.num_classes for problem in problems}
+        _require_one(classes, "number of classes", "the raw label means nothing then, so choose log_frequency")
+    require(config.reward == "difference", "a plain search.reward cannot be compared between tasks: choose difference.")
+
+
+def _require_one(values: set[Any], what: str, remedy: str) -> None:
+    said = " and ".join(map(str, sorted(values)))
+    require(len(values) == 1, f"tasks that share a strategy need one {what}, but have {said}: {remedy}.")
+
+
+def _samples(part: str, data: DataLike, training: TrainingConfig) -> Samples:
+    try:
+        return as_samples(data, task=training.task)
+    except UserError as error:
+        raise UserError(f"the {part} data cannot be used: {error}") from error

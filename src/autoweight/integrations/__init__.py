@@ -1,0 +1,1 @@
+"""Weighers inside other people's training loops; one short file each, imported only when asked for."""

@@ -1,0 +1,205 @@
+"""Weights in Hugging Face's Trainer.
+
+    trainer = WeightedTrainer(model, args, train_dataset=rows, weigher=aw.load("auto"))
+
+Rows are dicts with `labels` (or `label`), as for any Trainer. What has one label is weighed as a sample; where each
+token has one, every token whose label is not -100 is.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax, mse_loss, pad
+from torch.utils.data import Dataset, IterableDataset
+from transformers import Trainer
+from transformers.loss.loss_utils import ForCausalLMLoss
+
+from autoweight.distributed import num_processes, weigh_global
+from autoweight.errors import UserError, require
+from autoweight.strategy.remembering import Remembering
+from autoweight.strategy.weigher import IGNORED, Weigher
+
+INDEX = "autoweight_index"
+"""The column that tells each row's position; added, kept and taken out again by the trainer itself."""
+STATE = "weigher.pt"
+"""What a checkpoint's folder holds besides the trainer's own files."""
+
+
+class WeightedTrainer(Trainer):  # type: ignore[misc]
+    """A `Trainer` whose training loss is weighted; evaluation is as ever, and weights of 1 change nothing.
+
+    It takes all that a Trainer takes, and the weigher. `max_tokens` is how many tokens the longest row has, for
+    weighers that remember tokens; where it is not given, the rows are looked through once.
+    """
+
+    train_dataset: Any
+    data_collator: Any
+    compute_loss_func: Any
+
+    def __init__(self, *args: Any, weigher: Weigher, max_tokens: int | None = None, **named: Any) -> None:
+        require(
+            isinstance(weigher, Weigher), f"WeightedTrainer takes weigher=aw.load('auto') or such, not {weigher!r}."
+        )
+        require(named.get("compute_loss_func") is None, "WeightedTrainer has a loss of its own: no compute_loss_func.")
+        self.weigher, self._fresh, self._max_tokens = weigher, deepcopy(weigher), max_tokens
+        self._indices: Tensor | None = None
+        super().__init__(*args, **named | {"compute_loss_func": self._weighted_loss})
+        self.data_collator = _IndexCollator(self.data_collator)
+
+    def get_train_dataloader(self) -> Any:
+        """Add the index column to the training rows."""
+        rows = self.train_dataset
+        if rows is None or isinstance(
+            rows, IterableDataset
+        ):  # of which the Trainer says the one, the weigher the other
+            return super().get_train_dataloader()
+        try:
+            self.train_dataset = _IndexedRows(rows)
+            return super().get_train_dataloader()
+        finally:
+            self.train_dataset = rows
+
+    def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **named: Any) -> Any:
+        """Take the index column out before the network sees it."""
+        self._indices = inputs.pop(INDEX, None)
+        return super().compute_loss(model, inputs, *args, **named)
+
+    def prediction_step(self, *args: Any, **named: Any) -> Any:
+        """Evaluate as any Trainer, without weights."""
+        weighted, self.compute_loss_func = self.compute_loss_func, None
+        try:
+            return super().prediction_step(*args, **named)
+        finally:
+            self.compute_loss_func = weighted
+
+    def call_model_init(self, trial: Any = None) -> Any:
+        """Begin anew with a fresh model and a weigher that remembers nothing, as a search of settings does."""
+        if hasattr(self, "model_wrapped"):
+            self.weigher = deepcopy(self._fresh)
+        return super().call_model_init(trial)
+
+    def _weighted_loss(self, outputs: Any, labels: Tensor | None, num_items_in_batch: Any = None) -> Tensor:
+        """The weighted sum of losses over all that count in the accumulated batch, or in this one."""
+        if labels is None:
+            raise UserError("there is nothing to weigh: rows need a column 'labels'.")
+        logits = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
+        if isinstance(num_items_in_batch, Tensor):
+            num_items_in_batch = num_items_in_batch.to(logits.device)
+        if labels.is_floating_point():
+            return self._loss_of_targets(logits.reshape(labels.shape).float(), labels.float(), num_items_in_batch)
+        logits, labels, places = self._flat(logits, labels)
+        if not len(labels) and num_processes() == 1:
+            return logits.sum() * 0  # not a single token counts
+        losses = self._class_losses(logits, labels)
+        weights = self._weights(losses, logits, labels, places)
+        return (weights * losses).sum() / (len(losses) if num_items_in_batch is None else num_items_in_batch)
+
+    def _loss_of_targets(self, logits: Tensor, labels: Tensor, num_items: Any) -> Tensor:
+        """Several labels, or numbers to predict, as the model's configuration has it."""
+        config = self.accelerator.unwrap_model(self.model).config
+        regression = config.problem_type == "regression" or config.num_labels == 1
+        loss: Callable[..., Tensor] = mse_loss if regression else binary_cross_entropy_with_logits
+        single = loss(logits, labels, reduction="none")
+        losses = single if single.dim() == 1 else single.flatten(1).mean(dim=1)
+        weights = self._weights(losses, logits, labels, self._indices)
+        weights = weights.reshape(-1, *[1] * (labels.dim() - 1)).expand_as(labels)
+        # Gradients of cross-entropies are the Trainer's to the bit only where torch itself takes the mean.
+        mean = (weights * single).mean() if regression else loss(logits, labels, weight=weights)
+        return mean if num_items is None else mean * (labels.numel() / num_items)
+
+    def _weights(self, losses: Tensor, logits: Tensor, labels: Tensor, places: Tensor | None) -> Tensor:
+        progress = min(self.state.global_step / max(self.state.max_steps, 1), 1.0)
+        return weigh_global(self.weigher, losses.detach(), logits.detach(), labels, progress, places)
+
+    def _class_losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Cross-entropy, smoothed as the Trainer's arguments say."""
+        smoothing = self.args.label_smoothing_factor
+        surprises = -log_softmax(logits.float(), dim=-1)
+        own = surprises.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+        return own if smoothing == 0 else (1 - smoothing) * own + smoothing * surprises.mean(dim=-1)
+
+    def _flat(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """What counts, one row each: logits, labels and places."""
+        if logits.dim() != labels.dim() + 1:
+            shapes = f"{tuple(logits.shape)} and {tuple(labels.shape)}"
+            raise UserError(f"WeightedTrainer weighs classes of rows or tokens, but logits and labels are {shapes}.")
+        places = self._places(labels)
+        if labels.dim() == 2 and self._predicts_the_next():
+            labels = pad(labels[:, 1:], (0, 1), value=IGNORED)  # a token is predicted by those before it
+        counts = labels != IGNORED
+        return logits[counts], labels[counts], None if places is None else places[counts]
+
+    def _predicts_the_next(self) -> bool:
+        model = self.accelerator.unwrap_model(self.model)
+        shifts = getattr(model, "loss_function", None) is ForCausalLMLoss
+        return shifts and not model.config.is_encoder_decoder
+
+    def _places(self, labels: Tensor) -> Tensor | None:
+        """Where each label is remembered: at its row's index, or in a block of as many places as a row has tokens."""
+        if self._indices is None or labels.dim() == 1:
+            return self._indices
+        if not isinstance(self.weigher, Remembering):
+            return None
+        if self._max_tokens is None:
+            rows: Any = self.train_dataset
+            self._max_tokens = max(len(row["labels"] if "labels" in row else row["input_ids"]) for row in rows)
+            self._max_tokens = max(self._max_tokens, labels.shape[1])
+        require(
+            labels.shape[1] <= self._max_tokens,
+            f"a row has {labels.shape[1]} tokens: tell WeightedTrainer(max_tokens=...) how many the longest has.",
+        )
+        return self._indices.unsqueeze(-1) * self._max_tokens + torch.arange(labels.shape[1], device=labels.device)
+
+    def _set_signature_columns_if_needed(self) -> None:
+        super()._set_signature_columns_if_needed()
+        columns: Any = self._signature_columns
+        if INDEX not in columns:
+            columns.append(INDEX)
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        super()._save_optimizer_and_scheduler(output_dir)
+        if self.args.should_save:
+            torch.save(self.weigher.state_dict(), Path(output_dir) / STATE)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is not None:
+            path = Path(checkpoint) / STATE
+            require(path.exists(), f"{checkpoint} has no {STATE}: it is of a Trainer without weights, so begin anew.")
+            self.weigher.load_state_dict(torch.load(path, map_location=self.args.device, weights_only=True))
+
+
+class _IndexedRows(Dataset[dict[str, Any]]):
+    """Rows with their positions."""
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {**self.rows[index], INDEX: index}
+
+    def __getitems__(self, indices: list[int]) -> list[dict[str, Any]]:
+        many = getattr(self.rows, "__getitems__", None)
+        rows = many(indices) if many else [self.rows[index] for index in indices]
+        return [{**row, INDEX: index} for row, index in zip(rows, indices, strict=True)]
+
+
+class _IndexCollator:
+    """Keeps the positions out of the user's collator, which need not know what to do with them."""
+
+    def __init__(self, collate: Callable[[list[Any]], Any]) -> None:
+        self.collate = collate
+        self.tokenizer = getattr(collate, "tokenizer", None)  # the Trainer saves it
+
+    def __call__(self, rows: list[Any]) -> Any:
+        if not (rows and isinstance(rows[0], dict) and INDEX in rows[0]):
+            return self.collate(rows)
+        batch = self.collate([{name: value for name, value in row.items() if name != INDEX} for row in rows])
+        return {**batch, INDEX: torch.tensor([row[INDEX] for row in rows])}

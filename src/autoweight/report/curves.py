@@ -1,0 +1,256 @@
+"""Figures of trainings: their curves, and what the weights did along them, the paper's two figures among these."""
+
+from collections.abc import Callable
+from statistics import fmean
+from typing import Any
+
+from autoweight.report.svg import Figure, Series, line_chart
+from autoweight.report.verdict import chosen_method
+from autoweight.runs.reading import RunView
+
+_STAGE = "stage"
+_MOST_CLASSES = 8  # lines that can still be told apart
+Line = dict[str, Any]
+
+
+def training_curves(run: RunView) -> list[Figure]:
+    """Validation score, training loss and learning rate by stage."""
+    shade = warmup(run)
+    name = run.score.removeprefix("test_").replace("_", " ")
+    figures = [
+        _by_method(
+            run,
+            f"Validation {name}",
+            "Look whether a line falls again late: then the network has begun to memorise wrong labels. Shaded bands "
+            "reach from the worst to the best seed.",
+            lambda line: _number(line, "val_score", 100),
+            f"validation {name}, %",
+            shade,
+        ),
+        _by_method(
+            run,
+            "Training loss",
+            "The unweighted mean loss over all samples. Near zero on wrong labels means memorised; a method that looks "
+            "past wrong labels stays above.",
+            lambda line: _number(line, "train_loss"),
+            "mean loss",
+            shade,
+        ),
+        _by_method(
+            run,
+            "Learning rate",
+            "Each drop lets the network settle on what it believes by then: what the weights let through before a drop "
+            "matters most.",
+            lambda line: _number(line, "learning_rate"),
+            "learning rate",
+            shade,
+            one_is_enough=True,
+        ),
+    ]
+    return [figure for figure in figures if figure is not None]
+
+
+def weight_figures(run: RunView) -> list[Figure]:
+    """What the weights did: the loss gap, rare classes, right and wrong samples, and how many samples counted."""
+    figures = [_loss_gap(run), *_groups(run), _effective(run), _classes(run), _spread(run)]
+    return [figure for figure in figures if figure is not None]
+
+
+def warmup(run: RunView) -> tuple[float, float] | None:
+    """The first stages, in which a searched strategy weighs nothing."""
+    strategy = run.strategy
+    return (0.0, float(strategy.warmup_stages)) if strategy is not None and strategy.warmup_stages else None
+
+
+def _shown_method(run: RunView) -> str | None:
+    """The method that the page is about, also before its training has ended."""
+    return chosen_method(run) or next((name for name, _ in run.stages if name != "uniform"), None)
+
+
+def _by_method(
+    run: RunView,
+    title: str,
+    look_for: str,
+    value: Callable[[Line], float | None],
+    y_name: str,
+    shade: tuple[float, float] | None = None,
+    *,
+    zero: bool = False,
+    one_is_enough: bool = False,
+    methods: list[str] | None = None,
+) -> Figure | None:
+    series, xs = _series(run, value, methods)
+    if one_is_enough and series and all(one.values == series[0].values for one in series):
+        series = [Series("all methods" if len(series) > 1 else series[0].name, series[0].values)]
+    if not series:
+        return None
+    svg = line_chart(xs, series, x_name=_STAGE, y_name=y_name, shade=shade, zero=zero)
+    return Figure(title, look_for, svg, tuple(one.name for one in series))
+
+
+def _series(
+    run: RunView, value: Callable[[Line], float | None], methods: list[str] | None = None
+) -> tuple[list[Series], list[float]]:
+    """A line for each method: the mean over its seeds, with a band from the least to the most."""
+    by_method: dict[str, dict[int, list[float]]] = {}
+    for (method, _), lines in run.stages.items():
+        if methods is None or method in methods:
+            for line in lines:
+                number = value(line)
+                if number is not None:
+                    by_method.setdefault(method, {}).setdefault(int(line.get("stage") or 0), []).append(number)
+    stages = sorted({stage for found in by_method.values() for stage in found})
+    series = []
+    for method, found in by_method.items():
+        several = any(len(values) > 1 for values in found.values())
+        band = ([_or_none(min, found, s) for s in stages], [_or_none(max, found, s) for s in stages])
+        series.append(Series(method, [_or_none(fmean, found, s) for s in stages], band if several else None))
+    return series, [stage + 1.0 for stage in stages]
+
+
+def _or_none(make: Callable[[list[float]], float], found: dict[int, list[float]], stage: int) -> float | None:
+    return make(found[stage]) if stage in found else None
+
+
+def _loss_gap(run: RunView) -> Figure | None:
+    """Mean batch loss of weighted networks less that of uniform on the same data."""
+    uniform = {
+        (seed, line.get("stage")): line.get("train_loss")
+        for (method, seed), lines in run.stages.items()
+        if method == "uniform"
+        for line in lines
+    }
+
+    def gap(line: Line) -> float | None:
+        own, plain = line.get("train_loss"), uniform.get((int(line.get("seed") or 0), line.get("stage")))
+        return own - plain if isinstance(own, int | float) and isinstance(plain, int | float) else None
+
+    methods = [method for method in dict.fromkeys(name for name, _ in run.stages) if method != "uniform"]
+    return _by_method(
+        run,
+        "Loss gap to training without weights",
+        "Mean batch loss of the weighted network less that of uniform. The paper's own falls below zero on noisy data "
+        "and stays near zero on clean data; above zero, the weighted network leaves samples unlearned that uniform "
+        "memorises.",
+        gap,
+        "loss gap",
+        warmup(run),
+        zero=True,
+        methods=methods,
+    )
+
+
+def _groups(run: RunView) -> list[Figure | None]:
+    """Two lines each: right and wrong, rare and other, or, where no truth is known, low and high weights."""
+    method = _shown_method(run)
+    if method is None:
+        return []
+    found = set()
+    for (name, _), lines in run.stages.items():
+        if name == method:
+            found |= {group for line in lines for group in _of(line, "groups")}
+    figures = []
+    if {"right", "wrong"} <= found:
+        names = {"right": "right labels", "wrong": "wrong labels"}
+        look_for = "The further wrong labels lie below right ones, the better they are told apart."
+        figures.append(
+            _pair(run, method, f"Mean weight of right and wrong labels, {method}", names, "weight", look_for)
+        )
+        look_for = "Right labels should fall; wrong ones stay high as long as the network does not memorise them."
+        figures.append(_pair(run, method, f"Loss of right and wrong labels, {method}", names, "loss", look_for))
+        if any(name == "uniform" for name, _ in run.stages) and method != "uniform":
+            look_for = "For comparison: without weights, the wrong labels' loss falls too, and that is memorising."
+            figures.append(_pair(run, "uniform", "Loss of right and wrong labels, uniform", names, "loss", look_for))
+    elif {"low", "high"} <= found:
+        names = {"high": "other weights", "low": "low weights"}
+        look_for = (
+            "Which labels are wrong is not known here. This is the split that the weights themselves make, below and "
+            "above half of the mean weight: what they look past keeps a high loss."
+        )
+        figures.append(_pair(run, method, f"Loss by the weights' own split, {method}", names, "loss", look_for))
+    if {"rare", "other"} <= found:
+        names = {"rare": "rare classes", "other": "other classes"}
+        look_for = "In the paper, rare classes' weights part from the others' late in the training, and lie above them."
+        figures.append(
+            _pair(run, method, f"Mean weight of rare and other classes, {method}", names, "weight", look_for)
+        )
+    return figures
+
+
+def _pair(run: RunView, method: str, title: str, names: dict[str, str], what: str, look_for: str) -> Figure | None:
+    series: list[Series] = []
+    xs: list[float] = []
+    for group, name in names.items():
+        found, xs = _series(run, lambda line, group=group: _number(_of(line, "groups").get(group), what), [method])  # type: ignore[misc]
+        series += [Series(name, one.values, one.band) for one in found]
+    if not series or len({len(one.values) for one in series}) > 1:
+        return None
+    svg = line_chart(xs, series, x_name=_STAGE, y_name=f"mean {what}", shade=warmup(run), zero=True)
+    return Figure(title, look_for, svg, tuple(one.name for one in series))
+
+
+def _effective(run: RunView) -> Figure | None:
+    return _by_method(
+        run,
+        "Effective sample size",
+        "How many equally weighted samples would count as much, in percent of the set. Far below the share of right "
+        "labels, a method throws good samples away.",
+        lambda line: _number(line.get("weights"), "effective", 100),
+        "% of the samples",
+        warmup(run),
+    )
+
+
+def _classes(run: RunView) -> Figure | None:
+    """Mean weight of single classes, where there are few."""
+    method = _shown_method(run)
+    lines = next((lines for (name, _), lines in run.stages.items() if name == method), [])
+    means = [(float(line.get("stage") or 0) + 1, _of(line, "by_class", [])) for line in lines]
+    rows = [(x, values) for x, values in means if isinstance(values, list) and values]
+    if not rows or method is None:
+        return None
+    last = rows[-1][1]
+    order = sorted(range(len(last)), key=lambda k: last[k])
+    chosen = order if len(order) <= _MOST_CLASSES else order[: _MOST_CLASSES // 2] + order[-_MOST_CLASSES // 2 :]
+    series = [Series(f"class {k}", [values[k] if k < len(values) else None for _, values in rows]) for k in chosen]
+    svg = line_chart([x for x, _ in rows], series, x_name=_STAGE, y_name="mean weight", shade=warmup(run))
+    which = "all classes" if len(chosen) == len(last) else "those with the least and the most at the end"
+    return Figure(
+        f"Mean weight by class, {method}",
+        f"One seed, {which}. A class far below the others is being forgotten, or has the most wrong labels.",
+        svg,
+        tuple(one.name for one in series),
+    )
+
+
+def _spread(run: RunView) -> Figure | None:
+    """Quantiles of the weights."""
+    method = _shown_method(run)
+    lines = next((lines for (name, _), lines in run.stages.items() if name == method), [])
+    rows = [(float(line.get("stage") or 0) + 1, _of(line, "quantiles", [])) for line in lines]
+    rows = [(x, values) for x, values in rows if isinstance(values, list) and len(values) == 5]
+    if not rows or method is None:
+        return None
+    columns = list(zip(*(values for _, values in rows), strict=True))
+    series = [
+        Series("median", columns[2], (columns[1], columns[3])),
+        Series("5 %", columns[0]),
+        Series("95 %", columns[4]),
+    ]
+    svg = line_chart([x for x, _ in rows], series, x_name=_STAGE, y_name="weight", shade=warmup(run), zero=True)
+    look_for = (
+        "One seed; shaded is the middle half of the samples. Two groups drift apart where labels are taken for right "
+        "or wrong; lines that stay together weigh nothing."
+    )
+    return Figure(f"Spread of the weights, {method}", look_for, svg, tuple(one.name for one in series))
+
+
+def _of(line: Line, name: str, empty: Any = None) -> Any:
+    weights = line.get("weights")
+    found = weights.get(name) if isinstance(weights, dict) else None
+    return found if found is not None else ({} if empty is None else empty)
+
+
+def _number(line: Any, name: str, factor: float = 1.0) -> float | None:
+    value = line.get(name) if isinstance(line, dict) else None
+    return factor * value if isinstance(value, int | float) else None

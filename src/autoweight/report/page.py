@@ -1,0 +1,168 @@
+"""One self-contained page from what runs wrote: no network, no scripts from elsewhere."""
+
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from autoweight.config.files import dump_config
+from autoweight.errors import UserError
+from autoweight.report.audits import AuditView, audit_view
+from autoweight.report.curves import training_curves, weight_figures
+from autoweight.report.searches import loss_gap_figure, noise_sentence, search_figures
+from autoweight.report.strategies import auto_figure, strategy_figures
+from autoweight.report.svg import Figure, dot_chart
+from autoweight.report.tables import standard_error
+from autoweight.report.verdict import Gain, gain_over, verdict
+from autoweight.report.words import describe, idea
+from autoweight.runs.reading import RunView, read_run, told
+from autoweight.storage.atomic import write_bytes
+from autoweight.strategy.shipped import load
+
+PAGE = "report.html"
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class MethodRow:
+    """One method in the table."""
+
+    name: str
+    score: float
+    error: float | None
+    recovered: float | None
+    over_uniform: Gain | None
+    over_early_stop: Gain | None
+    seconds: float
+    told: str
+
+
+@dataclass(frozen=True)
+class RunPart:
+    """All that the page says of one run."""
+
+    run: RunView
+    verdict: list[str]
+    methods: list[MethodRow]
+    score_name: str
+    scores: Figure | None
+    curves: list[Figure]
+    strategy: list[str]
+    strategy_figures: list[Figure]
+    weights: list[Figure]
+    search: list[Figure]
+    noise: str
+    audit: AuditView | None
+    facts: list[tuple[str, str]]
+    command: str
+    yaml: str
+
+
+def write_report(runs: Sequence[Path], out: Path | None = None) -> Path:
+    """Make the page of one or several runs; returns where it is: by default in the run's folder, or here for several.
+
+    What a run lacks, since it goes on or was killed, the page says.
+    """
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ImportError as error:
+        raise UserError("the page is made with jinja2: pip install 'autoweight[report]'.") from error
+    parts = [_part(read_run(path)) for path in runs]
+    environment = Environment(
+        loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["short"] = _short
+    page = environment.get_template("page.html").render(
+        parts=parts,
+        title=", ".join(part.run.path.resolve().name for part in parts),
+        style=(_HERE / "page.css").read_text(),
+        script=(_HERE / "page.js").read_text(),
+        made=time.strftime("%Y-%m-%d %H:%M"),
+    )
+    path = out or (runs[0] / PAGE if len(runs) == 1 else Path(PAGE))
+    write_bytes(path, page.encode())
+    return path
+
+
+def _part(run: RunView) -> RunPart:
+    rows = _rows(run)
+    name = run.score.removeprefix("test_").replace("_", " ")
+    sentences = [] if run.strategy is None else describe(run.strategy)
+    pictures = [] if run.strategy is None else strategy_figures(run.strategy)
+    if any(method == "auto" for method, _ in run.stages):
+        sentences += [f"auto: {sentence}" for sentence in idea(load("auto"))]
+        pictures.append(auto_figure())
+    gap = loss_gap_figure(run)
+    searched = bool(run.of("search"))
+    return RunPart(
+        run=run,
+        verdict=verdict(run),
+        methods=rows,
+        score_name=name,
+        scores=_scores(rows, name),
+        curves=training_curves(run),
+        strategy=sentences,
+        strategy_figures=pictures,
+        weights=([gap] if gap is not None else []) + weight_figures(run),
+        search=search_figures(run) if searched else [],
+        noise=noise_sentence(run) if searched else "",
+        audit=audit_view(run),
+        facts=_facts(run),
+        command=_command(run),
+        yaml="" if run.config is None else dump_config(run.config),
+    )
+
+
+def _rows(run: RunView) -> list[MethodRow]:
+    rows = []
+    for name, values in run.result.get("methods", {}).items():
+        scores = [100 * score for score in values[run.score]]
+        rows.append(
+            MethodRow(
+                name,
+                fmean(scores),
+                standard_error(scores) if len(scores) > 1 else None,
+                run.result.get("recovered", {}).get(name),
+                gain_over(run, name, "uniform"),
+                gain_over(run, name, "early_stop"),
+                fmean(values["train_seconds"]),
+                told(name),
+            )
+        )
+    return rows
+
+
+def _scores(rows: list[MethodRow], name: str) -> Figure | None:
+    sound = [(row.name, row.score, row.error) for row in rows if isfinite(row.score)]
+    if len(sound) < 2:
+        return None
+    look_for = "Whiskers are one standard error over the seeds. Where they overlap, the order may be luck."
+    return Figure(f"Test {name} by method", look_for, dot_chart(sound, x_name=f"test {name}, %"))
+
+
+def _facts(run: RunView) -> list[tuple[str, str]]:
+    environment = run.result.get("environment")
+    facts = [(key, str(value)) for key, value in environment.items()] if isinstance(environment, dict) else []
+    seconds = sum(sum(values["train_seconds"]) for values in run.result.get("methods", {}).values())
+    if seconds:
+        facts.append(("seconds of training", f"{seconds:,.1f}"))
+    search: Any = run.result.get("search")
+    if isinstance(search, dict):
+        facts += [(f"search, {key.replace('_', ' ')}", _short(value)) for key, value in search.items()]
+    return facts
+
+
+def _command(run: RunView) -> str:
+    if run.config is None:
+        return ""
+    return f"autoweight {run.config.command} --config {shlex.quote(str(run.path / 'config.yaml'))}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,126 @@
+"""Figures of a search: returns of its episodes, its references, and the loss gap along a few episodes."""
+
+from math import isfinite
+from statistics import fmean, stdev
+from typing import Any
+
+from autoweight.report.svg import Figure, Series, line_chart
+from autoweight.runs.reading import RunView
+
+_MOST_DOTS = 3000
+_GAPS = 3
+
+
+def search_figures(run: RunView) -> list[Figure]:
+    """Every episode's returns with the best so far, and the references' scores."""
+    figures = [_returns(run), _references(run)]
+    return [figure for figure in figures if figure is not None]
+
+
+def loss_gap_figure(run: RunView) -> Figure | None:
+    """The paper's figure: mean batch loss of the weighted network less its reference's, along three episodes."""
+    episodes = _by_episode(run, "searching")
+    if not episodes:
+        return None
+    numbers = sorted(episodes)
+    chosen = sorted({numbers[round(k * (len(numbers) - 1) / (_GAPS - 1))] for k in range(_GAPS)})
+    stages = sorted({int(line.get("stage") or 0) for number in chosen for line in episodes[number]})
+    series = []
+    for number in chosen:
+        gaps = {int(line.get("stage") or 0): line.get("loss_gap") for line in episodes[number]}
+        series.append(Series(f"episode {number + 1}", [_sound(gaps.get(stage)) for stage in stages]))
+    svg = line_chart([stage + 1.0 for stage in stages], series, x_name="stage", y_name="loss gap", zero=True)
+    look_for = (
+        "Mean batch loss of the agent's guess less its reference's. The paper's falls below zero on noisy data, the "
+        "later the episode the further, and stays near zero on clean data."
+    )
+    return Figure("Loss gap along episodes of the search", look_for, svg, tuple(one.name for one in series))
+
+
+def noise_sentence(run: RunView) -> str:
+    """How much of the difference between returns is luck: the same candidates, trained again."""
+    rounds = [line["returns"] for line in _last_lines(run, "choosing")]
+    rounds = [[_sound(value) for value in one] for one in rounds]
+    if len(rounds) < 2:
+        return "How much of the returns is luck cannot be told: no candidate was trained twice."
+    spreads = []
+    for column in zip(*rounds, strict=False):
+        values = [value for value in column if value is not None]
+        if len(values) > 1:
+            spreads.append(stdev(values))
+    tried = [
+        value for line in _last_lines(run, "searching") for value in map(_sound, line["returns"]) if value is not None
+    ]
+    if not spreads or len(tried) < 2:
+        return "How much of the returns is luck cannot be told: too few trainings stayed sound."
+    return (
+        f"The same candidate, trained again from another start, differs by {100 * fmean(spreads):.1f} points (standard "
+        f"deviation); all returns of the search differ by {100 * stdev(tried):.1f}. The nearer the two, the more luck."
+    )
+
+
+def _returns(run: RunView) -> Figure | None:
+    lines = _last_lines(run, "searching")
+    if not lines:
+        return None
+    lines = lines[:: max(1, len(lines) // 400)]  # as many as can be told apart
+    xs = [float(int(line.get("episode") or 0) + 1) for line in lines]
+    rows = [[value for value in map(_sound, line["returns"]) if value is not None] for line in lines]
+    guesses = [_sound(line["returns"][0]) for line in lines]
+    best: list[float | None] = []
+    for guess in guesses:
+        known = [value for value in (guess, best[-1] if best else None) if value is not None]
+        best.append(max(known, default=None))
+    percent = [Series("the agent's guess", _times(guesses)), Series("best guess so far", _times(best))]
+    middle = [100 * fmean(row) if row else None for row in rows]
+    few = sum(map(len, rows)) <= _MOST_DOTS
+    band = None if few else ([100 * min(r) if r else None for r in rows], [100 * max(r) if r else None for r in rows])
+    percent.append(Series("mean of all workers", middle, band))
+    dots = [(x, 100 * value) for x, row in zip(xs, rows, strict=True) for value in row] if few else []
+    svg = line_chart(xs, percent, x_name="episode", y_name="return, points", zero=True, dots=dots)
+    look_for = (
+        "One dot is one training. Above zero is ahead of the unweighted reference (or, where a search looks at plain "
+        "scores, the score itself). A mean that rises says that the agent learns; a lone high dot is mostly luck."
+    )
+    return Figure("Returns of the search", look_for, svg, tuple(one.name for one in percent))
+
+
+def _references(run: RunView) -> Figure | None:
+    episodes = _by_episode(run, "searching")
+    ends = {number: lines[-1] for number, lines in episodes.items()}
+    numbers = sorted(ends)[:: max(1, len(ends) // 400)]
+    if not numbers:
+        return None
+    reference = [_sound(ends[number].get("reference_score")) for number in numbers]
+    greedy = [_sound(ends[number].get("greedy_gain")) for number in numbers]
+    guess = [a + b if a is not None and b is not None else None for a, b in zip(reference, greedy, strict=True)]
+    series = [Series("reference", _times(reference)), Series("the agent's guess", _times(guess))]
+    xs = [number + 1.0 for number in numbers]
+    svg = line_chart(xs, series, x_name="episode", y_name="validation score at the end, %")
+    look_for = (
+        "How far the proxies get without weights and with the agent's guess. Each episode starts afresh, so the "
+        "reference only wobbles; that wobble is how much a start matters."
+    )
+    return Figure("The proxies and their references", look_for, svg, tuple(one.name for one in series))
+
+
+def _last_lines(run: RunView, doing: str) -> list[dict[str, Any]]:
+    """The lines that end an episode and know what it came to."""
+    lines = (line for line in run.of("search") if line.get("doing") == doing)
+    return [line for line in lines if isinstance(line.get("returns"), list) and line["returns"]]
+
+
+def _by_episode(run: RunView, doing: str) -> dict[int, list[dict[str, Any]]]:
+    found: dict[int, list[dict[str, Any]]] = {}
+    for line in run.of("search"):
+        if line.get("doing") == doing:
+            found.setdefault(int(line.get("episode") or 0), []).append(line)
+    return found
+
+
+def _sound(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and isfinite(value) else None
+
+
+def _times(values: list[float | None]) -> list[float | None]:
+    return [None if value is None else 100 * value for value in values]

@@ -1,0 +1,100 @@
+"""Figures of a strategy: its parameters by stage, and the weight as a function of its features."""
+
+import torch
+
+from autoweight.report.svg import Figure, Series, heat_map, line_chart
+from autoweight.strategy import Strategy
+from autoweight.strategy.memory import SLOPE
+from autoweight.strategy.rule import weigh
+
+_POINTS = 25
+_LINES = 4
+
+
+def strategy_figures(strategy: Strategy) -> list[Figure]:
+    """Theta by stage, then for each feature the weight by stage, and at a few stages."""
+    figures = [_theta(strategy)]
+    for column in range(len(strategy.rule.features)):
+        figures += [_map(strategy, column), _lines(strategy, column)]
+    return figures
+
+
+def auto_figure() -> Figure:
+    """How the shipped strategy reads margins."""
+    margins = torch.linspace(-1, 1, 81)
+    series = []
+    for share in (0.02, 0.2, 0.4):
+        right = (SLOPE * margins - torch.logit(torch.tensor(share))).sigmoid()
+        series.append(Series(f"{share:.0%} contradicted", right.tolist()))
+    xs = [round(margin, 3) for margin in margins.tolist()]
+    svg = line_chart(xs, series, x_name="averaged margin", y_name="probability that a label is right", zero=True)
+    look_for = (
+        "The margin is the probability of the label less that of the strongest other class. The fewer labels are "
+        "contradicted, the more strongly one has to be before it loses weight."
+    )
+    return Figure("How auto reads a sample's margin", look_for, svg, tuple(one.name for one in series))
+
+
+def _theta(strategy: Strategy) -> Figure:
+    names = strategy.rule.param_names
+    xs = [stage + 1.0 for stage in range(strategy.num_stages)]
+    series = [Series(name, strategy.table[:, k].tolist()) for k, name in enumerate(names)]
+    shade = (0.0, float(strategy.warmup_stages)) if strategy.warmup_stages else None
+    svg = line_chart(xs, series, x_name="stage", y_name="parameter", zero=True, shade=shade)
+    look_for = (
+        "Theta of each feature and the bias. Below zero, samples above average in that feature count less. Parameters "
+        "that jump late are noise: the learning rate is tiny by then."
+    )
+    return Figure("Theta by stage", look_for, svg, names)
+
+
+def _map(strategy: Strategy, column: int) -> Figure:
+    name = strategy.rule.features[column]
+    values, unit = _axis(strategy, column)
+    rows = [_weights(strategy, stage, column, values) for stage in range(strategy.num_stages)]
+    cells = [
+        [
+            (weight - 1, f"stage {stage + 1}, {name} {value:.2g}: weight {weight:.2f}")
+            for value, weight in zip(values, row, strict=True)
+        ]
+        for stage, row in enumerate(rows)
+    ]
+    svg = heat_map(
+        [f"{value:.1f}" for value in values],
+        [str(stage + 1) for stage in range(strategy.num_stages)],
+        cells,
+        x_name=f"{name}, {unit}",
+        y_name="stage",
+        alt=f"Weight by {name} and stage; other features at their average.",
+    )
+    look_for = "Coloured towards one side counts more than 1, towards the other less; blank is 1. Others at average."
+    return Figure(f"Weight by {name} and stage", look_for, svg)
+
+
+def _lines(strategy: Strategy, column: int) -> Figure:
+    name = strategy.rule.features[column]
+    values, unit = _axis(strategy, column)
+    last = strategy.num_stages - 1
+    chosen = torch.linspace(min(strategy.warmup_stages, last), last, _LINES).round().int().unique().tolist()
+    series = [Series(f"stage {stage + 1}", _weights(strategy, stage, column, values)) for stage in chosen]
+    svg = line_chart(values, series, x_name=f"{name}, {unit}", y_name="weight", zero=True)
+    look_for = "A steep line chooses sharply between samples; a flat one hardly weighs. Others at average."
+    return Figure(f"Weight by {name}", look_for, svg, tuple(one.name for one in series))
+
+
+def _axis(strategy: Strategy, column: int) -> tuple[list[float], str]:
+    """Values of a feature that come up, and what they are measured in."""
+    name = strategy.rule.features[column]
+    if name == "margin" and strategy.rule.margin_scale == "own":
+        return torch.linspace(-1, 1, _POINTS).tolist(), "from -1 to 1"
+    if name == "belief":
+        return torch.linspace(-10, 10, _POINTS).tolist(), "log-odds of a right label"
+    return torch.linspace(-2, 3, _POINTS).tolist(), "deviations from the batch's mean"
+
+
+def _weights(strategy: Strategy, stage: int, column: int, values: list[float]) -> list[float]:
+    """Of a strategy whose weights are normalised, before they are."""
+    features = torch.zeros(len(values), len(strategy.rule.features))
+    features[:, column] = torch.tensor(values)
+    weights: list[float] = weigh(features, strategy.table[stage, : features.shape[1] + 1].cpu()).tolist()
+    return weights

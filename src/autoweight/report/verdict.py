@@ -1,0 +1,144 @@
+"""Did it help, and could that be chance: differences between methods with their intervals, and a sentence on them."""
+
+from math import comb, erfc, sqrt
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoweight.runs.reading import RunView
+
+_T = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120)
+"""Student's 97.5 % quantiles for 1, 2, ... degrees of freedom."""
+_FAR_T = 2.1  # a little above those of more
+_NORMAL = 1.96
+_LITTLE = 0.05  # chances below this are no longer called chance
+_NOT_OURS = ("uniform", "early_stop", "oracle")
+_FIRST = ("law", "auto")  # what the page is about, where it was trained
+
+
+class Gain(NamedTuple):
+    """One method's score less another's, in points, with a 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+    over: str
+    """What the interval is over, in words; empty where there is none."""
+    chance: float | None = None
+    """How probable so large a difference is by chance alone, where that is counted exactly."""
+
+    @property
+    def may_be_chance(self) -> bool:
+        """Whether the interval holds 0, or nothing is known."""
+        by_count = self.chance is not None and self.chance >= _LITTLE
+        return not self.over or self.low <= 0 <= self.high or by_count
+
+
+def gain_over(run: RunView, method: str, rival: str) -> Gain | None:
+    """How far a method is ahead of another: over seeds, or, of one seed, over the test samples, always in pairs."""
+    methods = run.result.get("methods", {})
+    if method not in methods or rival not in methods or method == rival:
+        return None
+    own, others = methods[method][run.score], methods[rival][run.score]
+    differences = [100 * (one - other) for one, other in zip(own, others, strict=False)]
+    if len(differences) > 1:
+        return over_seeds(differences)
+    seed = int((run.result.get("seeds") or [0])[0])
+    answers = [_answers(run, name, seed) for name in (method, rival)]
+    if answers[0] is None or answers[1] is None or len(answers[0]) != len(answers[1]) or not len(answers[0]):
+        return Gain(differences[0], differences[0], differences[0], "")
+    return over_samples(answers[0], answers[1])
+
+
+def over_seeds(differences: list[float]) -> Gain:
+    """Student's interval for the mean of paired differences."""
+    count, mean = len(differences), fmean(differences)
+    t = _T[count - 2] if count - 2 < len(_T) else _FAR_T
+    half = t * stdev(differences) / sqrt(count)
+    return Gain(mean, mean - half, mean + half, f"{count} seeds")
+
+
+def over_samples(own: NDArray[np.bool_], others: NDArray[np.bool_]) -> Gain:
+    """The difference of two shares of right answers to the same questions, and McNemar's exact test of it."""
+    differences = own.astype(float) - others.astype(float)
+    mean, half = 100 * differences.mean(), 100 * _NORMAL * differences.std() / sqrt(len(differences))
+    won, lost = int((differences > 0).sum()), int((differences < 0).sum())
+    return Gain(mean, mean - half, mean + half, f"{len(differences):,} test samples, one seed", mcnemar(won, lost))
+
+
+def mcnemar(won: int, lost: int) -> float:
+    """The chance that a fair coin falls as unevenly as this, either way."""
+    count, fewer = won + lost, min(won, lost)
+    if count > 1000:  # the binomial is normal by then
+        return float(erfc((abs(won - lost) - 1) / sqrt(2 * count)))
+    return min(1.0, 2 * sum(comb(count, k) for k in range(fewer + 1)) / 2**count)
+
+
+def chosen_method(run: RunView) -> str | None:
+    """The method that the page is about: the searched or the shipped strategy, else the best of the others."""
+    methods = run.result.get("methods", {})
+    for name in _FIRST:
+        if name in methods:
+            return name
+    others = [name for name in methods if name not in _NOT_OURS]
+    return max(others, key=lambda name: fmean(methods[name][run.score]), default=None)
+
+
+def verdict(run: RunView) -> list[str]:
+    """What a run came to, in sentences."""
+    methods = run.result.get("methods", {})
+    if not methods:
+        return _search_verdict(run)
+    method = chosen_method(run)
+    if method is None:
+        shown = ", ".join(f"{name} {100 * fmean(values[run.score]):.1f}" for name, values in methods.items())
+        return [f"Nothing was weighed that could be judged: {shown} %."]
+    reached = 100 * fmean(methods[method][run.score])
+    sentences = []
+    for rival in ("uniform", "early_stop"):
+        gain = gain_over(run, method, rival)
+        if gain is not None:
+            sentences.append(_sentence(method, rival, gain))
+    if not sentences:
+        return [f"{method} reaches {reached:.1f} %; no training without weights is there to compare with."]
+    recovered = run.result.get("recovered", {}).get(method)
+    if recovered is not None:
+        sentences.append(f"It closes {100 * recovered:.0f} % of the gap between no weighting and the oracle.")
+    return sentences if run.finished else [f"So far: {sentences[0]}", *sentences[1:]]
+
+
+def _sentence(method: str, rival: str, gain: Gain) -> str:
+    names = {"uniform": "training without weights", "early_stop": "stopping early by the trusted samples"}
+    side = "ahead of" if gain.mean >= 0 else "behind"
+    start = f"{method} is {abs(gain.mean):.1f} points {side} {names[rival]}"
+    if not gain.over:
+        return f"{start}; one seed, and no record of its test samples, cannot tell whether that is chance."
+    inside = f"(95 % interval {gain.low:+.1f} to {gain.high:+.1f}, over {gain.over})"
+    return f"{start} {inside}: {'it could be chance' if gain.may_be_chance else 'hardly chance'}."
+
+
+def _search_verdict(run: RunView) -> list[str]:
+    found = run.result.get("search") or {}
+    gain, error = found.get("validation_gain"), found.get("validation_gain_error")
+    if not isinstance(gain, int | float):
+        return ["No training has ended yet, so there is nothing to judge."]
+    plain = run.config is not None and run.config.search.reward == "plain"
+    if plain or not isinstance(error, int | float):
+        return [f"The strategy that was found reaches {100 * gain:.1f} % of the validation set in the proxies."]
+    low, high = 100 * (gain - _NORMAL * error), 100 * (gain + _NORMAL * error)
+    side = "ahead of" if gain >= 0 else "behind"
+    chance = "it could be chance" if low <= 0 <= high else "hardly chance"
+    return [
+        f"In the search's proxies, the strategy that was found is {abs(100 * gain):.1f} points {side} no weighting on "
+        f"the validation set (95 % interval {low:+.1f} to {high:+.1f}): {chance}. Late stages count more.",
+        "No network was trained with it in this run, so that says nothing of a test set yet.",
+    ]
+
+
+def _answers(run: RunView, method: str, seed: int) -> NDArray[np.bool_] | None:
+    """On which test samples a method was right."""
+    stopped = method == "early_stop"
+    columns = run.samples("uniform" if stopped else method, seed)
+    return None if columns is None else columns.get("best_right" if stopped else "test_right")

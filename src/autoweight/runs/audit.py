@@ -1,0 +1,71 @@
+"""The audit of a run: which of its training labels look wrong, by one of its trainings that remembered samples."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from autoweight.audit.find import issues_of
+from autoweight.audit.table import LabelIssues
+from autoweight.runs.samples import Columns, read_columns
+
+CSV, PARQUET = "label_issues.csv", "label_issues.parquet"
+
+
+class Audit(NamedTuple):
+    """What an audit of a run came to."""
+
+    method: str
+    seed: int
+    issues: LabelIssues
+    columns: Columns
+    """What the training left of its samples."""
+
+
+def trainings_of(folder: Path) -> list[tuple[str, int]]:
+    """Method and seed of the trainings whose samples a run holds, in order of seeds, `auto` first."""
+    found = []
+    for path in (folder / "samples").glob("*.npz"):
+        match = re.fullmatch(r"(.+)-(\d+)", path.stem)
+        if match:
+            found.append((match[1], int(match[2])))
+    return sorted(found, key=lambda job: (job[1], job[0] != "auto", job[0]))
+
+
+def audit_run(
+    folder: Path, *, method: str | None = None, seed: int | None = None, threshold: float | None = None
+) -> Audit | None:
+    """The audit by the first training that remembered samples, `auto` before others; None where there is none."""
+    for name, own_seed in trainings_of(folder):
+        if method not in (None, name) or seed not in (None, own_seed):
+            continue
+        columns = read_columns(folder / "samples" / f"{name}-{own_seed}.npz")
+        if columns is not None and bool(columns.get("remembered", False)):
+            return Audit(name, own_seed, _issues(columns, threshold), columns)
+    return None
+
+
+def write_audit(audit: Audit, folder: Path) -> list[Path]:
+    """Write the table as CSV, and as Parquet where pyarrow is there; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    audit.issues.to_csv(folder / CSV)
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return [folder / CSV]
+    audit.issues.to_parquet(folder / PARQUET)
+    return [folder / CSV, folder / PARQUET]
+
+
+def _issues(columns: Columns, threshold: float | None) -> LabelIssues:
+    return issues_of(
+        columns["margin"],
+        columns["predicted"],
+        columns["label"],
+        num_classes=int(columns["num_classes"]),
+        threshold=threshold,
+        index=columns["index"].astype(np.int64),
+        names=columns.get("names"),
+        class_names=tuple(columns["class_names"].tolist()) if "class_names" in columns else (),
+    )

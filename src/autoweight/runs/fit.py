@@ -1,0 +1,150 @@
+"""Train one network in one call: weighed by `auto` or by another weigher, from tensors or a map-style data set."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from autoweight.config import Augmentation, BadSamples, TrainingConfig
+from autoweight.config.defaults import sensible_training
+from autoweight.data.checks import check_training_data
+from autoweight.data.convert import DataLike, as_data
+from autoweight.data.labelled import Labelled
+from autoweight.data.reading import Collate, Reading
+from autoweight.data.streamed import Streamed, warn_of_skipped
+from autoweight.errors import RunError, UserError, require
+from autoweight.methods.method import Method, Weighted
+from autoweight.storage.checkpoint import CheckpointFile
+from autoweight.strategy import Weigher
+from autoweight.strategy.shipped import load
+from autoweight.training.checks import check_training
+from autoweight.training.device import check_device, isolated
+from autoweight.training.evaluate import score
+from autoweight.training.loop import StageReport, Training, train
+from autoweight.training.task import TASKS
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a training came to."""
+
+    network: nn.Module
+    """Trained, and set to evaluate."""
+    history: list[StageReport]
+    """Training loss, validation score (None without a validation set) and seconds, by stage. A training that went on
+    from a checkpoint tells of the stages of this sitting."""
+    weigher: Weigher | None
+    """What weighed the samples, with what it remembers of them."""
+    labels: Tensor
+    """Those that were trained on."""
+    val_score: float | None = None
+    """The last stage's; accuracy, or the score of the task."""
+    test_score: float | None = None
+    """The same on the test data, where there were some."""
+    skipped: dict[int, str] = field(default_factory=dict)
+    """Samples that could not be read and were skipped: positions in the data set, and why."""
+
+    @cached_property
+    def issues(self) -> Any:
+        """The samples whose labels look wrong, worst first."""
+        return self.audit()
+
+    def audit(self, **options: Any) -> Any:
+        """What the weigher's memory says about the labels: `aw.find_label_issues`, whose options it takes."""
+        if self.weigher is None:
+            raise UserError("the audit reads what a weigher remembers, and none was used: fit with weigher='auto'.")
+        return import_module("autoweight.audit").find_label_issues(self.weigher, self.labels, **options)
+
+
+def fit(
+    make_model: Callable[[], nn.Module],
+    train_data: DataLike,
+    *,
+    val_data: DataLike | None = None,
+    test_data: DataLike | None = None,
+    weigher: str | Path | Weigher | Method | None = "auto",
+    training: TrainingConfig | None = None,
+    augmentation: Augmentation = "none",
+    seed: int = 0,
+    device: str = "cpu",
+    stream: bool | None = None,
+    collate_fn: Collate | None = None,
+    num_workers: int = 0,
+    bad_samples: BadSamples = "refuse",
+    label_key: str = "",
+    checkpoint: str | Path | None = None,
+    listen: Callable[[StageReport], Any] = lambda report: None,
+) -> Fitted:
+    """Train a network of `make_model` on `train_data`, which needs no trusted samples; the same seed, the same bits.
+
+    Data are tensors, or a map-style `Dataset` of pairs or of dicts with a label. They are kept in memory where they
+    fit; with random transforms, a `collate_fn`, more than 4 GB, or `stream=True`, they are read as they come, by
+    `num_workers` processes. `weigher` is the name of a shipped strategy, a file, a weigher, a method, or None.
+    `training` is by default AdamW with a cosine, of a length that suits the data. With a `checkpoint`, the path of a
+    file, a training that was killed goes on when it is called again.
+    """
+    whole = isinstance(seed, Integral) and not isinstance(seed, bool)
+    require(whole and 0 <= seed < 2**31, f"seed goes from 0 to 2147483647, but is {seed!r}.")
+    require(
+        training is None or isinstance(training, TrainingConfig),
+        f"training takes an aw.TrainingConfig, but is {training!r}.",
+    )
+    require(
+        checkpoint is None or not Path(checkpoint).is_dir(), f"checkpoint takes a file, but {checkpoint!r} is a folder."
+    )
+    check_device(device)
+    task = "classification" if training is None else training.task
+    reading = Reading(collate_fn, num_workers, bad_samples, label_key)
+    given = {"training": train_data, "validation": val_data, "test": test_data}
+    parts = {name: _part(name, data, task, reading, stream) for name, data in given.items() if data is not None}
+    num_classes = max(part.num_classes for part in parts.values())
+    parts = {name: replace(part, num_classes=num_classes).to(device) for name, part in parts.items()}  # type: ignore[type-var]
+    train_part, val = parts["training"], parts.get("validation")
+    training = training or sensible_training(len(train_part))
+    check_training_data(train_part, val, training.batch_size)
+    check_training(make_model, train_part, training, device)
+    method = _method(weigher, train_part)
+    history: list[StageReport] = []
+
+    def report(stage: StageReport) -> None:
+        history.append(stage)
+        listen(stage)
+
+    job = Training(make_model, train_part, val, method, int(seed), augmentation, on_stage=report, name="the training")
+    with isolated(device):
+        file = None if checkpoint is None else CheckpointFile(Path(checkpoint).expanduser())
+        (trained,) = train([job], training, file).trained
+        if trained.failure:
+            raise RunError(trained.failure)
+        network = trained.slot.method.networks[0].eval()
+        test = parts.get("test")
+        test_score = None if test is None else score(network, test, TASKS[task], training.precision)
+        val_score = None if val is None else score(network, val, TASKS[task], training.precision)
+    warn_of_skipped(train_part)
+    skipped = dict(train_part.bad) if isinstance(train_part, Streamed) else {}
+    own = method.weigher if isinstance(method, Weighted) else None
+    return Fitted(network, history, own, train_part.labels.cpu(), val_score, test_score, skipped)
+
+
+def _part(name: str, data: DataLike, task: Any, reading: Reading, stream: bool | None) -> Labelled:
+    try:
+        return as_data(data, task, reading, stream)
+    except UserError as error:
+        raise UserError(f"the {name} data cannot be used: {error}") from error
+
+
+def _method(weigher: Any, samples: Labelled) -> Method:
+    if isinstance(weigher, str | Path):
+        weigher = load(weigher, class_counts=samples.class_counts.cpu() if samples.has_classes else None)
+    if isinstance(weigher, Method):
+        return weigher
+    require(
+        weigher is None or isinstance(weigher, Weigher),
+        f"weigher takes the name of a shipped strategy, a file, a weigher or None, but is {weigher!r}.",
+    )
+    return Weighted(weigher)

@@ -1,0 +1,178 @@
+"""What a run has written so far, read back leniently: a run may still go on, be killed, or be damaged in places."""
+
+import inspect
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autoweight.config import RunConfig
+from autoweight.config.files import load_config
+from autoweight.errors import UserError
+from autoweight.methods import METHODS
+from autoweight.methods.early_stop import EARLY_STOP
+from autoweight.runs.result import recovered_fractions, score_key
+from autoweight.runs.samples import Columns, read_columns, samples_file
+from autoweight.strategy import Strategy
+from autoweight.strategy.files import RUN_FILE
+
+_WHOLE = ("seed", "stage", "episode")
+
+
+@dataclass
+class RunView:
+    """A run as somebody sees it who looks at its folder."""
+
+    path: Path
+    config: RunConfig | None
+    lines: list[dict[str, Any]]
+    result: dict[str, Any]
+    """That of result.json, or, of a run that has not ended, what its metrics tell so far."""
+    finished: bool
+    strategy: Strategy | None
+    missing: list[str] = field(default_factory=list)
+    """What could not be read, in sentences."""
+
+    @property
+    def score(self) -> str:
+        """The key of the methods' scores."""
+        return str(self.result.get("score", "test_accuracy"))
+
+    @property
+    def stages(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
+        """The stages of every training, by method and seed."""
+        found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        for line in self.of("stage"):
+            found.setdefault((str(line.get("method")), int(line.get("seed") or 0)), []).append(line)
+        return found
+
+    def of(self, event: str) -> list[dict[str, Any]]:
+        """The metrics lines of an event."""
+        return [line for line in self.lines if line.get("event") == event]
+
+    def samples(self, method: str, seed: int) -> Columns | None:
+        """What a training left of its samples."""
+        return read_columns(samples_file(self.path, method, seed))
+
+
+def read_run(path: Path) -> RunView:
+    """All that a run's folder tells; `UserError` where it is no run."""
+    if not path.is_dir():
+        raise UserError(f"{path} is no folder: name the folder of a run, such as one under runs/.")
+    if not any((path / name).exists() for name in ("config.yaml", "metrics.jsonl", "result.json")):
+        raise UserError(f"{path} holds no run: name the folder that a command wrote, such as one under runs/.")
+    missing: list[str] = []
+    config = _config(path, missing)
+    lines = _lines(path / "metrics.jsonl", missing)
+    result = _result(path / "result.json", missing)
+    finished = bool(result)
+    if not finished:
+        result = _so_far(lines, config)
+        missing.append("There is no result.json: the run goes on, or was stopped. This is what it has written so far.")
+    return RunView(path, config, lines, result, finished, _strategy(path, config, missing), missing)
+
+
+def told(method: str) -> str:
+    """What a method is told, as its card says it."""
+    if method not in METHODS:
+        return ""
+    card = inspect.getmodule(METHODS[method]).__doc__ or ""
+    found = re.search(r"^Told\s+(.+?)(?=^\S|\Z)", card, flags=re.MULTILINE | re.DOTALL)
+    return "" if found is None else " ".join(found[1].split())
+
+
+def _config(path: Path, missing: list[str]) -> RunConfig | None:
+    try:
+        return load_config(path / "config.yaml")
+    except UserError as error:
+        missing.append(f"The configuration is missing: {error}")
+    return None
+
+
+def _lines(path: Path, missing: list[str]) -> list[dict[str, Any]]:
+    """The lines that are whole; one that is being written, or is damaged, is left out."""
+    try:
+        text = path.read_text(errors="replace")
+    except OSError:
+        missing.append("There is no metrics.jsonl: nothing was trained yet.")
+        return []
+    lines = []
+    for row in text.splitlines():
+        try:
+            line = json.loads(row)
+        except (ValueError, RecursionError):
+            line = None
+        if isinstance(line, dict) and all(isinstance(line.get(key, 0), int) for key in _WHOLE):
+            lines.append(line)
+    bad = len(text.splitlines()) - len(lines)
+    if bad:
+        missing.append(f"{bad} line{'s' * (bad > 1)} of metrics.jsonl cannot be read.")
+    if not lines:
+        missing.append("metrics.jsonl is empty: nothing was trained yet.")
+    return lines
+
+
+def _result(path: Path, missing: list[str]) -> dict[str, Any]:
+    try:
+        result = json.loads(path.read_text())
+    except OSError:
+        return {}
+    except (ValueError, RecursionError):
+        result = None
+    if not isinstance(result, dict) or not isinstance(result.get("methods"), dict):
+        missing.append("result.json is damaged.")
+        return {}
+    score = str(result.get("score", "test_accuracy"))
+    sound = {name: values for name, values in result["methods"].items() if _is_sound(values, score)}
+    recovered = result.get("recovered")
+    return result | {"methods": sound, "recovered": recovered if isinstance(recovered, dict) else {}}
+
+
+def _is_sound(values: Any, score: str) -> bool:
+    """Whether these are a method's scores and seconds."""
+    columns = [values.get(score), values.get("train_seconds")] if isinstance(values, dict) else [None]
+    return all(
+        isinstance(column, list) and column and all(isinstance(one, int | float) for one in column)
+        for column in columns
+    )
+
+
+def _so_far(lines: list[dict[str, Any]], config: RunConfig | None) -> dict[str, Any]:
+    """As much of a result as trainings that have ended tell: methods with the seeds that all of them have."""
+    score = score_key(config) if config is not None else "test_accuracy"
+    ended: dict[str, dict[int, dict[str, Any]]] = {}
+    for line in lines:
+        if line.get("event") == "trained" and isinstance(line.get(score), int | float):
+            method, seed = str(line.get("method")), int(line.get("seed") or 0)
+            ended.setdefault(method, {})[seed] = {score: line[score], "train_seconds": line.get("train_seconds", 0.0)}
+            if method == "uniform" and f"best_{score}" in line:
+                best = {score: line[f"best_{score}"], "train_seconds": line.get("train_seconds", 0.0)}
+                ended.setdefault(EARLY_STOP, {})[seed] = best
+    seeds = sorted(set.intersection(*(set(of_seeds) for of_seeds in ended.values()))) if ended else []
+    methods = {
+        method: {key: [of_seeds[seed][key] for seed in seeds] for key in (score, "train_seconds")}
+        for method, of_seeds in ended.items()
+        if seeds
+    }
+    return {
+        "recipe": config.recipe if config is not None else "",
+        "seeds": seeds,
+        "score": score,
+        "methods": methods,
+        "recovered": recovered_fractions({name: values[score] for name, values in methods.items()}),
+    }
+
+
+def _strategy(path: Path, config: RunConfig | None, missing: list[str]) -> Strategy | None:
+    """The strategy that the run found, or else that which law used."""
+    wanted = path / RUN_FILE
+    if not wanted.exists():
+        if config is None or config.strategy is None or "law" not in config.methods:
+            return None
+        wanted = Path(config.strategy)
+    try:
+        return Strategy.load(wanted)
+    except UserError as error:
+        missing.append(f"The strategy cannot be shown: {error}")
+    return None

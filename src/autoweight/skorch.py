@@ -1,0 +1,5 @@
+"""`autoweight.integrations.skorch`, for short."""
+
+from autoweight.integrations.skorch import WeightedNetClassifier, WeightedNetRegressor
+
+__all__ = ["WeightedNetClassifier", "WeightedNetRegressor"]

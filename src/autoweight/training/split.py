@@ -1,0 +1,118 @@
+"""One training over ranks: each takes its part of every batch, weighs it within the whole, and all step alike."""
+
+import warnings
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parallel import DistributedDataParallel
+
+from autoweight.config import Augmentation
+from autoweight.data import Labelled, Samples
+from autoweight.data.loader import EpochPlan, Loader
+from autoweight.distributed import weigh_global
+from autoweight.errors import UserError, require
+from autoweight.methods.method import Method, Weighted
+from autoweight.ranks import Ranks
+from autoweight.strategy import Weigher
+from autoweight.training.task import Task
+
+
+class PartLoader(Loader):
+    """A rank's part of the batches that one process would see."""
+
+    def __init__(self, samples: Labelled, batch_size: int, seed: int, augmentation: Augmentation, ranks: Ranks) -> None:
+        if not isinstance(samples, Samples):
+            raise UserError("streamed data cannot be split over ranks yet: train them in one process.")
+        super().__init__(samples, batch_size, seed, augmentation)
+        size = batch_size // ranks.size
+        self.part = slice(ranks.rank * size, (ranks.rank + 1) * size)
+
+    def plan(self, epoch: int) -> EpochPlan:
+        """The rank's columns of an epoch's plan."""
+        return EpochPlan(*(column[:, self.part].contiguous() for column in super().plan(epoch)))
+
+
+class GlobalWeigher(Weigher):
+    """Weighs a rank's part of a batch as the weigher weighs the whole; every rank keeps the whole memory."""
+
+    def __init__(self, weigher: Weigher) -> None:
+        self.weigher = weigher
+
+    def weigh(
+        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
+    ) -> Tensor:
+        """The part's weights."""
+        return weigh_global(self.weigher, losses, logits, labels, progress, indices)
+
+    @property
+    def memory(self) -> Any:
+        """The weigher's, where it has one."""
+        return getattr(self.weigher, "memory", None)
+
+    def reserve(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
+        """Make room in the weigher."""
+        self.weigher.reserve(num_samples, num_classes, device)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The weigher's."""
+        return self.weigher.tensors()
+
+
+def check_split(name: str, method: Method | None, batch_size: int, ranks: Ranks) -> None:
+    """Raise `UserError` where a training cannot be split over these ranks."""
+    require(
+        batch_size % ranks.size == 0,
+        f"a batch of {batch_size} samples does not divide evenly over {ranks.size} ranks: change training.batch_size.",
+    )
+    if ranks.size > 1 and method is not None and not isinstance(method, Weighted):
+        raise UserError(
+            f"{name} trains by steps of its own, which cannot be split over ranks: train it in one process, or let "
+            "compare deal whole trainings to ranks."
+        )
+
+
+def global_method(method: Method | None) -> Method | None:
+    """The method that weighs a rank's part of a batch within the whole."""
+    if not isinstance(method, Weighted) or method.weigher is None:
+        return method
+    whole = copy(method)
+    whole.weigher = GlobalWeigher(method.weigher)
+    return whole
+
+
+def synchronised(model: nn.Module, device: torch.device) -> nn.Module:
+    """The network with batch statistics over all ranks, where PyTorch can: on GPUs."""
+    if not any(isinstance(layer, _BatchNorm) for layer in model.modules()):
+        return model
+    if device.type == "cuda":
+        synced: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+        return synced
+    warnings.warn(
+        "on CPUs, batch norm sees each rank's part of a batch alone: statistics differ a little.", stacklevel=2
+    )
+    return model
+
+
+def replica(model: nn.Module) -> nn.Module:
+    """The network as one of several whose gradients are averaged at every backward pass."""
+    return DistributedDataParallel(model)
+
+
+def global_mean(task: Task, ranks: Ranks) -> Callable[[Tensor, Tensor | None, Tensor], Tensor]:
+    """A mean whose average over the ranks is that over the whole batch, also where some have more that count."""
+    if task.counts is None:
+        return task.mean
+    counts = task.counts
+
+    def mean(losses: Tensor, weights: Tensor | None, labels: Tensor) -> Tensor:
+        own = counts(labels).sum().clamp(min=1).to(losses.dtype)
+        whole = own.clone() * counts(labels).any()
+        dist.all_reduce(whole)
+        return task.mean(losses, weights, labels) * own * ranks.size / whole.clamp(min=1)
+
+    return mean

@@ -1,0 +1,201 @@
+"""The audit of labels: against hand-computed values, against the truth, in other packages, and as a user types it."""
+
+import csv
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+import autoweight as aw
+from autoweight.audit.find import issues_of
+from autoweight.cli.run import run
+from autoweight.data import load_pool
+from autoweight.recipes import get_recipe
+from autoweight.runs.audit import audit_run
+from autoweight.strategy import Rule
+
+from .conftest import make_blobs
+from .test_cli import autoweight
+
+COLUMNS = ("index", "is_label_issue", "label_score", "given_label", "predicted_label")
+
+
+def audit_of(margins, given, predicted, **more):
+    return issues_of(np.array(margins), np.array(predicted), np.array(given), num_classes=max(given) + 1, **more)
+
+
+def test_hand_computed():
+    issues = audit_of([0.8, -0.6, 0.9, math.nan, -0.02], [0, 1, 2, 1, 0], [0, 2, 2, 1, 1])
+    assert issues["index"].tolist() == [1, 4, 0, 2, 3]  # worst first; who never came up is taken for right
+    assert issues["label_score"].tolist() == pytest.approx([0.2, 0.49, 0.9, 0.95, 1])
+    even = math.log(0.5 / 0.5) / 16  # two of the four that came up are contradicted
+    assert issues.threshold == pytest.approx((1 + even) / 2)
+    assert issues["is_label_issue"].tolist() == [True, True, False, False, False]
+    wrong = [1 / (1 + math.exp(16 * margin)) for margin in (0.8, -0.6, 0.9, -0.02)]
+    assert issues.noise_rate == pytest.approx(sum(wrong) / 5)
+    expected = np.array([[2 - wrong[3], wrong[3], 0], [0, 2 - wrong[1], wrong[1]], [0, 0, 1]])
+    assert issues.confusion == pytest.approx(expected, abs=1e-5)
+    assert [(one.given_label, one.predicted_label, one.count) for one in issues.mistakes()] == [(0, 1, 1), (1, 2, 1)]
+
+
+def test_the_knob_and_the_default_threshold():
+    margins = [0.9] * 98 + [-0.1, -0.9]
+    assert audit_of(margins, [0] * 100, [0] * 98 + [1, 1]).num_issues == 1  # few contradicted: only strongly
+    assert audit_of(margins, [0] * 100, [0] * 98 + [1, 1], threshold=0.5).num_issues == 2
+    assert audit_of(margins, [0] * 100, [0] * 98 + [1, 1], threshold=1.0).num_issues == 100
+    many = [0.9] * 60 + [-0.1] * 40
+    assert audit_of(many, [0] * 100, [0] * 60 + [1] * 40).num_issues == 40
+
+
+def trained(data, weigher, epochs=8):
+    """A loop of the user's own."""
+    torch.manual_seed(0)
+    model = nn.Linear(2, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
+    for epoch in range(epochs):
+        for index in torch.randperm(len(data)).split(16):
+            logits = model(data.inputs[index])
+            losses = cross_entropy(logits, data.labels[index], reduction="none")
+            weights = weigher.weigh(losses, logits, data.labels[index], progress=epoch / epochs, indices=index)
+            optimizer.zero_grad()
+            aw.weighted_mean(losses, weights).backward()
+            optimizer.step()
+    return weigher
+
+
+@pytest.fixture(scope="module")
+def audited():
+    blobs = make_blobs(120)
+    wrong = torch.arange(120) % 5 == 0
+    noisy = blobs.relabel(torch.where(wrong, (blobs.labels + 1) % 3, blobs.labels))
+    return noisy, trained(noisy, aw.load("auto"))
+
+
+def test_wrong_labels_are_found_in_a_loop_of_ones_own(audited):
+    noisy, weigher = audited
+    issues = aw.find_label_issues(weigher, noisy.labels, names=[f"{k}.png" for k in range(120)])
+    worst = issues["index"][: issues.num_issues]
+    assert noisy.clean[torch.as_tensor(worst)].sum() <= 1
+    assert 23 <= issues.num_issues <= 25
+    assert abs(issues.noise_rate - 0.2) < 0.03
+    assert (issues["predicted_label"] == noisy.true_labels.numpy()[issues["index"]]).mean() > 0.95
+    assert len(issues) == 120
+    assert issues.columns == (*COLUMNS, "name")
+    first = next(iter(issues))
+    assert (first.index, first.name) == (worst[0], f"{worst[0]}.png")
+    assert f"{issues.num_issues} of 120 labels look wrong" in repr(issues)
+
+
+def test_class_names_and_numpy_labels(audited):
+    noisy, weigher = audited
+    issues = aw.find_label_issues(weigher, noisy.labels.numpy(), class_names=["ant", "bee", "cat"])
+    assert set(issues["given_label"]) == {"ant", "bee", "cat"}
+    assert issues.mistakes(1)[0].predicted_label in {"ant", "bee", "cat"}
+
+
+def test_tables_that_other_programs_read(audited, tmp_path):
+    noisy, weigher = audited
+    issues = aw.find_label_issues(weigher, noisy.labels)
+    issues.to_csv(tmp_path / "issues.csv")
+    rows = list(csv.DictReader((tmp_path / "issues.csv").read_text().splitlines()))
+    assert tuple(rows[0]) == COLUMNS
+    assert [int(row["index"]) for row in rows] == issues["index"].tolist()
+    pandas, parquet = pytest.importorskip("pandas"), pytest.importorskip("pyarrow.parquet")
+    issues.to_parquet(tmp_path / "issues.parquet")
+    assert parquet.read_table(tmp_path / "issues.parquet").to_pydict()["index"] == issues["index"].tolist()
+    frame = issues.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert tuple(frame.columns) == COLUMNS
+
+
+def test_datalab_takes_it_for_one_of_its_own(audited):
+    cleanlab = pytest.importorskip("cleanlab")
+    pytest.importorskip("datasets")
+    noisy, weigher = audited
+    lab = cleanlab.Datalab({"label": noisy.labels.tolist()}, label_name="label", verbosity=0)
+    lab.find_issues(issue_types={aw.datalab.register(): {"weigher": weigher}})
+    found = lab.get_issues(aw.datalab.register())
+    own = aw.find_label_issues(weigher, noisy.labels)
+    assert found.index[found["is_autoweight_label_issue"]].tolist() == sorted(own["index"][own["is_label_issue"]])
+    assert found["autoweight_label_score"].tolist() == own.to_pandas().sort_values("index")["label_score"].tolist()
+
+
+def test_what_cannot_be_audited_says_why(audited):
+    noisy, weigher = audited
+    for ask, sentence in [
+        (lambda: aw.find_label_issues(aw.Uniform(), noisy.labels), "remembers no samples"),
+        (lambda: aw.find_label_issues(aw.load("auto"), noisy.labels), "remembers no samples"),
+        (lambda: aw.find_label_issues(weigher, noisy.labels[:50]), "there are only 50 labels"),
+        (lambda: aw.find_label_issues(weigher, noisy.true_labels), "give the labels of the training"),
+        (lambda: aw.find_label_issues(weigher, noisy.labels.float()), "whole number"),
+        (lambda: aw.find_label_issues(weigher, "labels"), "whole number"),
+        (lambda: aw.find_label_issues(weigher, []), "whole number"),
+        (lambda: aw.find_label_issues(weigher, noisy.labels, threshold=2), "from 0 to 1"),
+        (lambda: aw.find_label_issues(weigher, noisy.labels, names=["a"]), "but 1 names"),
+        (lambda: aw.find_label_issues(weigher, noisy.labels, class_names=["a"]), "but 1 class names"),
+        (lambda: aw.find_label_issues(weigher, noisy.labels)["score"], "did you mean 'label_score'"),
+        (lambda: audit_of([0.5], [9999], [9999]).confusion, "look at mistakes"),
+    ]:
+        with pytest.raises(aw.UserError, match=sentence):
+            ask()
+    losses_alone = trained(noisy, aw.Strategy(torch.zeros(1, 3), Rule(("history",))), epochs=1)
+    with pytest.raises(aw.UserError, match="remembers losses alone"):
+        aw.find_label_issues(losses_alone, noisy.labels)
+
+
+def test_more_labels_than_were_seen(audited):
+    noisy, weigher = audited
+    issues = aw.find_label_issues(weigher, torch.cat([noisy.labels, torch.tensor([2, 1])]))
+    assert set(issues["index"][-2:]) == {120, 121}
+    assert issues["label_score"][-1] == 1
+
+
+def test_audit_of_a_recipe_then_of_its_run(tmp_path, monkeypatch, capsys):
+    words = ["audit", "digits-noise", "--out", "run", "--training.epochs", 15, "--training.num-stages", 5]
+    shown = autoweight(*words, cwd=tmp_path).stdout
+    rows = list(csv.DictReader((tmp_path / "run" / "label_issues.csv").read_text().splitlines()))
+    assert len(rows) == 1250  # all but the test part
+    found = audit_run(tmp_path / "run")
+    wrong = found.columns["wrong"]
+    assert f"By auto, seed 0: {found.issues.num_issues} of 1,250 labels look wrong" in shown
+    assert abs(found.issues.noise_rate - wrong.mean()) < 0.03
+    config = get_recipe("digits-noise").data
+    pool = load_pool(config).samples
+    place = {int(source): position for position, source in enumerate(pool.source)}
+    bad = [row for row in rows if row["is_label_issue"] == "True"]
+    truth = [int(pool.labels[place[int(row["index"])]]) for row in bad]
+    assert np.mean([int(row["given_label"]) != label for row, label in zip(bad, truth, strict=True)]) > 0.9
+    assert found.columns["pictures"].shape[1:] == (8, 8, 1)
+
+    monkeypatch.chdir(tmp_path)
+    run(["audit", "run", "--threshold", "0.01", "--out", "strict"])
+    assert (tmp_path / "strict" / "label_issues.csv").exists()
+    assert int(capsys.readouterr().out.split("seed 0: ")[1].split(" of")[0]) < found.issues.num_issues
+    for words, sentence in [
+        (["run", "--method", "law"], "there are: auto with seed 0"),
+        (["run", "--threshold", "3"], "from 0 to 1"),
+        (["nothing"], "unknown recipe"),
+    ]:
+        with pytest.raises(aw.UserError, match=sentence):
+            run(["audit", *words])
+    (tmp_path / "run" / "samples" / "auto-0.npz").unlink()
+    with pytest.raises(aw.UserError, match="autoweight audit RECIPE"):
+        run(["audit", "run"])
+
+
+def test_a_strategy_in_words(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run(["describe", "auto"])
+    assert "keeps contradicting" in capsys.readouterr().out
+    strategy = aw.Strategy(torch.tensor([[-2.0, 0.0]]), Rule(("loss",)))
+    strategy.save(tmp_path / "strategy.safetensors")
+    for name in ("strategy.safetensors", "."):
+        run(["describe", name])
+        assert capsys.readouterr().out.splitlines() == aw.describe(strategy)
+    (tmp_path / "empty").mkdir()
+    for words, sentence in [([], "name one strategy"), (["empty"], "holds no strategy"), (["atuo"], "mean 'auto'")]:
+        with pytest.raises(aw.UserError, match=sentence):
+            run(["describe", *words])

@@ -1,0 +1,97 @@
+"""One call that trains."""
+
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+
+import autoweight as aw
+from autoweight.config import TrainingConfig
+from autoweight.data import as_samples
+from autoweight.data.corruptions import uniform_noise
+from autoweight.methods.method import Weighted
+from autoweight.training.loop import Training, train
+
+from .conftest import make_blobs
+
+SHORT = TrainingConfig(epochs=4, batch_size=16, num_stages=4, optimizer="adam", learning_rate=0.01)
+
+
+def make_model() -> nn.Module:
+    return nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 3))
+
+
+def test_fit_is_the_training_of_the_command_line():
+    data, weigher = make_blobs(), aw.Focal(gamma=2.0)
+    fitted = aw.fit(make_model, data, weigher=weigher, training=SHORT, seed=5)
+    (trained,) = train([Training(make_model, data, None, Weighted(weigher), 5)], SHORT).trained
+    for one, two in zip(fitted.network.parameters(), trained.slot.model.parameters(), strict=True):
+        assert torch.equal(one, two)
+    assert fitted.weigher is weigher
+    assert not fitted.network.training
+
+
+def test_history_and_scores():
+    heard = []
+    data = make_blobs(), make_blobs(30, seed=9)
+    fitted = aw.fit(make_model, data[0], val_data=data[1], test_data=data[1], training=SHORT, listen=heard.append)
+    assert [report.stage for report in fitted.history] == [0, 1, 2, 3]
+    assert heard == fitted.history
+    assert fitted.history[-1].train_loss < fitted.history[0].train_loss
+    right = (fitted.network(data[1].inputs).argmax(dim=1) == data[1].labels).float().mean()
+    assert fitted.val_score == fitted.test_score == fitted.history[-1].val_score == pytest.approx(float(right))
+    alone = aw.fit(make_model, data[0], training=SHORT)
+    assert alone.val_score is alone.test_score is None
+    assert all(report.val_score is None for report in alone.history)
+
+
+def test_wrong_labels_are_weighed_down_without_being_told_anything():
+    images, labels = load_digits(return_X_y=True)
+    digits = as_samples((torch.tensor(images).float() / 8 - 1, torch.tensor(labels)))
+    train_part, test = digits.take(torch.arange(1200)), digits.take(torch.arange(1200, 1797))
+    noisy = uniform_noise(train_part, 0.4, seed=0)
+
+    def network() -> nn.Module:
+        return nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
+
+    training = TrainingConfig(epochs=40, batch_size=64, num_stages=4, optimizer="adamw", learning_rate=2e-3)
+    plain = aw.fit(network, noisy, test_data=test, weigher=None, training=training)
+    fitted = aw.fit(network, noisy, test_data=test, weigher="auto", training=training)
+    assert fitted.test_score > plain.test_score + 0.05
+    pytest.importorskip("autoweight.audit")
+    issues = fitted.issues
+    found = torch.as_tensor(issues["index"][issues["is_label_issue"]])
+    assert float(noisy.clean[found].float().mean()) < 0.2
+    assert len(found) > 0.7 * int((~noisy.clean).sum())
+
+
+def test_without_a_word_on_training_it_suits_the_data():
+    fitted = aw.fit(make_model, make_blobs(90), val_data=make_blobs(60, seed=4))
+    assert fitted.val_score > 0.9
+    assert torch.equal(fitted.labels, make_blobs(90).labels)
+
+
+def test_regression_in_one_call():
+    inputs = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
+    data = inputs, inputs[:, 0] - inputs[:, 1]
+    training = TrainingConfig(
+        task="regression", epochs=10, batch_size=16, num_stages=4, optimizer="adam", learning_rate=0.01
+    )
+    fitted = aw.fit(lambda: nn.Linear(2, 1), data, val_data=data, weigher=None, training=training)
+    assert fitted.val_score > 0.5
+
+
+def test_the_audit_needs_a_weigher():
+    with pytest.raises(aw.UserError, match="the audit reads what a weigher remembers, and none was used"):
+        _ = aw.fit(make_model, make_blobs(), weigher=None, training=SHORT).issues
+
+
+def test_a_training_that_blows_up_says_so():
+    data = (1e18 * make_blobs().inputs, make_blobs().labels)
+    with pytest.raises(aw.RunError, match="the training: the loss turned NaN or infinite at step"):
+        aw.fit(
+            make_model,
+            data,
+            weigher=None,
+            training=TrainingConfig(epochs=4, batch_size=16, num_stages=4, learning_rate=1e12),
+        )

@@ -1,0 +1,116 @@
+"""Weights from out-of-fold probabilities, and the classifier that scikit-learn checks."""
+
+import numpy as np
+import pytest
+import sklearn
+import torch
+from sklearn.datasets import make_blobs
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import check_estimator
+
+import autoweight as aw
+from autoweight.sklearn import AutoWeightClassifier
+
+X, RIGHT = make_blobs(240, centers=3, cluster_std=0.7, random_state=0)
+WRONG = np.random.default_rng(0).random(240) < 0.3
+GIVEN = np.where(WRONG, (RIGHT + 1) % 3, RIGHT)
+
+
+@pytest.mark.filterwarnings("ignore")  # as scikit-learn's own checks do
+def test_scikit_learn_finds_nothing_wrong():
+    check_estimator(AutoWeightClassifier())
+
+
+def test_weights_follow_the_probabilities_and_the_weigher_stays_as_it_was():
+    probabilities = np.array([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]])
+    weigher = aw.Focal(gamma=2.0)
+    expected = [(1 - 0.7) ** 2, (1 - 0.4) ** 2]
+    np.testing.assert_allclose(aw.sample_weights(weigher, probabilities, [0, 2]), expected, rtol=1e-5)
+    auto = aw.load("auto")
+    aw.sample_weights(auto, probabilities, [0, 2])
+    assert auto.memory is None
+
+
+def test_auto_judges_labels_by_one_look_at_each():
+    probabilities = cross_val_predict(LogisticRegression(), X, GIVEN, cv=5, method="predict_proba")
+    weights = aw.sample_weights(aw.load("auto"), probabilities, GIVEN)
+    assert weights[WRONG].mean() < 0.5 < 1.1 < weights[~WRONG].mean()
+
+
+def test_wrong_labels_are_found_and_lose_their_weight():
+    names = np.array(["red", "green", "blue"])
+    model = AutoWeightClassifier(RandomForestClassifier(30, min_samples_leaf=10, random_state=0)).fit(X, names[GIVEN])
+    issues = model.label_issues_
+    assert list(issues) == ["index", "is_label_issue", "label_score", "given_label", "predicted_label"]
+    assert issues["is_label_issue"][WRONG].mean() > 0.7
+    assert issues["is_label_issue"][~WRONG].mean() < 0.1
+    assert (issues["given_label"] == names[GIVEN]).all()
+    assert (issues["predicted_label"] == names[RIGHT]).mean() > 0.9
+    assert model.sample_weight_[WRONG].mean() < 0.5 * model.sample_weight_[~WRONG].mean()
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+def test_ones_change_nothing_to_the_bit():
+    ones = AutoWeightClassifier(LogisticRegression(), weigher=aw.Uniform()).fit(X, GIVEN)
+    plain = LogisticRegression().fit(X, GIVEN)
+    assert (ones.estimator_.coef_ == plain.coef_).all()
+
+
+def test_the_last_step_of_a_pipeline_is_weighted():
+    model = AutoWeightClassifier(make_pipeline(StandardScaler(), LogisticRegression())).fit(X, GIVEN)
+    again = make_pipeline(StandardScaler(), LogisticRegression())
+    again.fit(X, GIVEN, logisticregression__sample_weight=model.sample_weight_)
+    assert (model.predict_proba(X) == again.predict_proba(X)).all()
+
+
+def test_metadata_are_routed():
+    own = np.linspace(0.1, 1, len(X))
+    groups = np.arange(len(X)) % 4
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = LogisticRegression().set_fit_request(sample_weight=True)
+        model = AutoWeightClassifier(inner, cv=GroupKFold(4)).fit(X, GIVEN, sample_weight=own, groups=groups)
+        again = LogisticRegression().fit(X, GIVEN, sample_weight=own * model.sample_weight_)
+        deaf = LogisticRegression().set_fit_request(sample_weight=False)
+        with pytest.raises(TypeError, match="unexpected argument"):
+            AutoWeightClassifier(deaf).fit(X, GIVEN, nonsense=own)
+    assert (model.estimator_.coef_ == again.coef_).all()
+    with pytest.raises(aw.UserError, match="need scikit-learn's metadata routing"):
+        AutoWeightClassifier().fit(X, GIVEN, sample_weight=own)
+
+
+def test_a_class_with_a_single_sample_is_not_judged():
+    labels = RIGHT.copy()
+    labels[0] = 7
+    assert (AutoWeightClassifier().fit(X, labels).sample_weight_ == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "labels", "message"),
+    [
+        ([[0.5, 0.5]], [0, 1], r"shapes are \(1, 2\) and \(2,\)"),
+        ([0.5, 0.5], [0, 1], r"shapes are \(2,\) and \(2,\)"),
+        (np.zeros((0, 2)), [], "a row a sample"),
+        ([[0.5, 0.6], [0.5, 0.5]], [0, 1], "sum to 1: use predict_proba"),
+        ([[1.5, -0.5], [0.5, 0.5]], [0, 1], "lie between 0 and 1"),
+        ([[float("nan"), 0.5], [0.5, 0.5]], [0, 1], "lie between 0 and 1"),
+        ([[0.5, 0.5]] * 3, ["a", "b", "c"], "3 different labels, but probabilities of 2 classes"),
+        ([[0.5, 0.5]] * 3, [0, 1, 2], "3 different labels, but probabilities of 2 classes"),
+    ],
+)
+def test_probabilities_that_are_none_are_refused(probabilities, labels, message):
+    with pytest.raises(aw.UserError, match=message):
+        aw.sample_weights(aw.load("auto"), probabilities, labels)
+
+
+def test_what_cannot_be_weighted_is_said():
+    with pytest.raises(aw.UserError, match="LinearSVC cannot be weighted: it needs predict_proba"):
+        AutoWeightClassifier(LinearSVC()).fit(X, GIVEN)
+    with pytest.raises(aw.UserError, match="unknown strategy 'awto': did you mean 'auto'"):
+        AutoWeightClassifier(weigher="awto").fit(X, GIVEN)
+    with pytest.raises(aw.UserError, match="takes a weigher such as"):
+        aw.sample_weights(torch.ones(3), [[0.5, 0.5]] * 2, [0, 1])

@@ -1,0 +1,274 @@
+"""The page that a run ends with: its verdict against hand-computed values, its parts, and runs that lack things."""
+
+import json
+import shutil
+from html.parser import HTMLParser
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import autoweight as aw
+from autoweight.cli.run import run
+from autoweight.report.audits import png
+from autoweight.report.page import write_report
+from autoweight.report.svg import Series, line_chart, nice_ticks
+from autoweight.report.verdict import gain_over, mcnemar, over_samples, over_seeds, verdict
+from autoweight.runs.log import LOGS, numbers
+from autoweight.runs.reading import read_run, told
+from autoweight.runs.samples import samples_file, write_columns
+
+from .pages import SHORT, make_compare, make_killed, make_search
+
+SECTIONS = ("verdict", "methods", "curves", "strategy", "weights", "search", "audit", "how")
+VOID = {"meta", "link", "img", "br", "path", "rect", "circle"}
+
+
+class Page(HTMLParser):
+    """Checks that tags close in order, and keeps what they hold."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text, self.open, self.seen, self.addresses = text, [], [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.seen.append((tag, values))
+        self.addresses += [values[key] for key in ("src", "href") if key in values]
+        if tag not in VOID or (tag == "rect" and not self.get_starttag_text().endswith("/>")):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+
+    def all(self, tag):
+        return [values for name, values in self.seen if name == tag]
+
+
+def page_of(folder: Path) -> Page:
+    page = Page((folder / "report.html").read_text())
+    assert all(f'id="run1-{name}"' in page.text for name in SECTIONS)
+    assert all(address.startswith(("#", "data:")) for address in page.addresses)  # nothing from elsewhere
+    assert len(page.text) < 2_000_000
+    for svg in page.all("svg"):
+        assert svg["role"] == "img"
+        assert len(svg["aria-label"]) > 10
+    assert all("alt" in image for image in page.all("img"))
+    assert len(page.all("figure")) == page.text.count("<figcaption>")  # a sentence on every figure
+    assert [tag for tag, _ in page.seen if tag in ("h1", "h2")] == ["h1"] + ["h2"] * 8
+    return page
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return make_compare(tmp_path_factory.mktemp("runs") / "compare")
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    return make_search(tmp_path_factory.mktemp("runs") / "search")
+
+
+def test_a_comparison_ends_with_its_page(whole, capsys):
+    page = page_of(whole)
+    view = read_run(whole)
+    assert verdict(view)[0] in page.text.replace("&#39;", "'")
+    for name in ("uniform", "early_stop", "auto", "oracle"):
+        assert f'<th scope="row">{name}</th>' in page.text
+    assert "Which labels are wrong." in page.text  # what the oracle was told
+    titles = page.text
+    for title in ("Validation accuracy", "Training loss", "Learning rate", "Loss gap to training without weights"):
+        assert title in titles
+    for title in ("Mean weight of right and wrong labels, auto", "Effective sample size", "Suspected confusion matrix"):
+        assert title in titles
+    assert page.text.count("data:image/png;base64,") > 30
+    assert "To repeat it: <code>autoweight compare --config" in page.text
+    run(["report", str(whole)])
+    assert capsys.readouterr().out == f"report: {whole / 'report.html'}\n"
+    run(["compare", "--out", str(whole), "--resume"])
+    assert capsys.readouterr().out.splitlines()[-1] == f"report: {whole / 'report.html'}"
+
+
+def test_charts_carry_the_values_that_were_measured(whole):
+    page = page_of(whole)
+    charts = [json.loads(svg["data-chart"]) for svg in page.all("svg") if "data-chart" in svg]
+    lines = [line for line in read_run(whole).of("stage") if line["method"] == "auto"]
+    expected = [100 * np.mean([line["val_score"] for line in lines if line["stage"] == k]) for k in range(4)]
+    assert charts[0]["x"] == [1, 2, 3, 4]
+    assert {one["name"]: one["y"] for one in charts[0]["series"]}["auto"] == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_search_alone(searched):
+    page = page_of(searched)
+    assert "Returns of the search" in page.text
+    assert "The same candidate, trained again from another start" in page.text
+    assert "Loss gap along episodes of the search" in page.text
+    assert "Theta by stage" in page.text
+    assert "No method's training has ended" in page.text
+    assert "In the search&#39;s proxies" in page.text
+    returns = [line["returns"] for line in read_run(searched).of("search") if "returns" in line]
+    assert [len(one) for one in returns] == [5] * 4  # two episodes, two rounds of choosing
+
+
+def test_a_killed_run_says_what_is_missing(whole, tmp_path):
+    killed = make_killed(whole, tmp_path / "killed")
+    write_report([killed])
+    page = page_of(killed)
+    assert "There is no result.json" in page.text
+    assert "1 line of metrics.jsonl cannot be read" in page.text
+    assert "cannot be audited" in page.text
+    assert "Nothing was weighed that could be judged: uniform" in page.text
+    assert '<th scope="row">early_stop</th>' in page.text
+
+
+def test_runs_that_lack_nearly_everything(whole, tmp_path):
+    for name, content in {
+        "empty": "",
+        "half": '{"event": "sta',
+        "odd": '7\n{"event": "stage", "stage": "x"}\n',
+    }.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        shutil.copy(whole / "config.yaml", folder)
+        (folder / "metrics.jsonl").write_text(content)
+        write_report([folder])
+        assert "nothing was trained yet" in page_of(folder).text
+    (tmp_path / "odd" / "config.yaml").write_text("recipe: [")
+    (tmp_path / "odd" / "result.json").write_text('{"methods": {"law": 5}, "seeds": "x"}')
+    write_report([tmp_path / "odd"])
+    page = page_of(tmp_path / "odd")
+    assert "The configuration could not be read" in page.text
+    (tmp_path / "odd" / "result.json").write_text("{")
+    write_report([tmp_path / "odd"])
+    assert "result.json is damaged" in page_of(tmp_path / "odd").text
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["nowhere"], "is no folder"),
+        (["bare"], "holds no run"),
+        ([], "name a run's folder first"),
+        (["bare", "--nix"], "--nix"),
+    ],
+)
+def test_no_run_is_one_sentence(words, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(aw.UserError, match=sentence):
+        run(["report", *words])
+
+
+def test_several_runs_make_one_page(whole, searched, tmp_path):
+    path = write_report([whole, searched], tmp_path / "both.html")
+    page = Page(path.read_text())
+    assert 'id="run2-search"' in page.text
+    assert len(page.all("h1")) == 2
+
+
+def test_ten_thousand_classes_and_a_million_samples(whole, tmp_path):
+    folder = tmp_path / "large"
+    shutil.copytree(whole, folder)
+    shutil.rmtree(folder / "samples")
+    count, classes = 1_000_000, 10_000
+    label = (np.arange(count) % classes).astype(np.uint16)
+    margin = np.where(np.arange(count) % 7 == 0, -0.8, 0.8).astype(np.float32)
+    columns = {
+        "index": np.arange(count, dtype=np.uint32),
+        "label": label,
+        "predicted": np.where(margin < 0, (label + 1) % classes, label).astype(np.uint16),
+        "margin": margin,
+        "weight": np.ones(count, np.float16),
+        "remembered": np.array(True),
+        "num_classes": np.array(classes),
+    }
+    path = samples_file(folder, "auto", 0)
+    write_columns(path, columns)
+    assert path.stat().st_size < 6 * count
+    write_report([folder])
+    page = page_of(folder)
+    assert "142,858 of 1,000,000" in page.text
+    assert "9,950 more have some" in page.text
+
+
+def test_intervals_against_hand_computed_values():
+    gain = over_seeds([1.0, 2.0, 3.0])
+    half = 4.303 * 1 / sqrt(3)
+    assert (gain.mean, gain.low, gain.high) == pytest.approx((2, 2 - half, 2 + half))
+    assert gain.may_be_chance
+    assert not over_seeds([19.0, 20.0, 21.0]).may_be_chance
+    own, other = np.array([True] * 8 + [False] * 2), np.array([False] * 6 + [True] * 2 + [False, True])
+    gain = over_samples(own, other)
+    assert gain.mean == pytest.approx(50)
+    assert gain.chance == pytest.approx(2 * (1 + 7) / 2**7)  # six won, one lost
+    assert mcnemar(0, 0) == 1
+    assert mcnemar(600, 500) == pytest.approx(0.0028, abs=3e-4)  # by the normal distribution
+    assert mcnemar(500, 450) == pytest.approx(0.112, abs=5e-3)  # counted
+
+
+def test_one_seed_is_judged_over_the_test_samples(whole, tmp_path):
+    folder = tmp_path / "one"
+    shutil.copytree(whole, folder)
+    result = json.loads((folder / "result.json").read_text())
+    for values in result["methods"].values():
+        values.update({key: column[:1] for key, column in values.items()})
+    (folder / "result.json").write_text(json.dumps({**result, "seeds": result["seeds"][:1]}))
+    view = read_run(folder)
+    gain = gain_over(view, "oracle", "early_stop")
+    assert gain.over == "547 test samples, one seed"
+    scores = [100 * view.result["methods"][name]["test_accuracy"][0] for name in ("oracle", "early_stop")]
+    assert gain.mean == pytest.approx(scores[0] - scores[1])
+    shutil.rmtree(folder / "samples")
+    assert "cannot tell whether that is chance" in verdict(read_run(folder))[0]
+
+
+def test_ticks_are_round_and_charts_take_anything():
+    assert nice_ticks(0, 1) == [0, 0.2, 0.4, 0.6, 0.8, 1]
+    assert nice_ticks(-3.2, 7.9) == [-5, 0, 5, 10]
+    assert len(nice_ticks(5, 5)) > 1
+    for values in ([], [None], [float("nan")], [float("inf"), 1.0], [3.0]):
+        xs = [float(k) for k in range(len(values))]
+        assert line_chart(xs, [Series("a'<b", values)], x_name="x", y_name="y").startswith("<svg")
+
+
+def test_pictures_are_png():
+    image = pytest.importorskip("PIL.Image")
+    import base64
+    import io
+
+    pixels = np.arange(5 * 4 * 3, dtype=np.uint8).reshape(5, 4, 3)
+    content = base64.b64decode(png(pixels).partition(",")[2])
+    assert (np.asarray(image.open(io.BytesIO(content))) == pixels).all()
+
+
+def test_every_method_says_what_it_is_told():
+    assert told("oracle") == "Which labels are wrong."
+    assert told("uniform") == "Nothing."
+    assert told("somebody's own") == ""
+
+
+def test_logs_besides_the_file(tmp_path, monkeypatch):
+    heard = []
+    monkeypatch.setitem(LOGS, "mine", lambda folder: lambda line: heard.append(numbers(line)))
+    run(["train", "digits-noise", *SHORT, "--log", "mine", "--no-report", "--out", str(tmp_path / "run")])
+    assert not (tmp_path / "run" / "report.html").exists()
+    assert len(heard) == 5  # four stages and the end
+    assert {"uniform-0/val_score", "uniform-0/weights/groups/wrong/loss"} <= heard[0].keys()
+    with pytest.raises(aw.UserError, match="mean 'tensorboard'"):
+        run(["train", "digits-noise", "--log", "tensorbord", "--out", str(tmp_path / "other")])
+    assert not (tmp_path / "other").exists()
+
+
+def test_tensorboard_reads_what_was_logged(tmp_path):
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    LOGS["tensorboard"](tmp_path)({"event": "stage", "method": "auto", "seed": 1, "stage": 3, "val_score": 0.5})
+    found = events.EventAccumulator(str(tmp_path / "tensorboard"))
+    found.Reload()
+    (scalar,) = found.Scalars("auto-1/val_score")
+    assert (scalar.step, scalar.value) == (3, 0.5)
