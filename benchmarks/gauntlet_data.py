@@ -1,12 +1,15 @@
 """Data of the gauntlet: families of small problems, all generated or shipped with scikit-learn, and their biases."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from sklearn import datasets
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
+
+from autoweight import data
 
 SCORED = 1000  # samples to test on, where there are as many; a quarter of it to validate on
 _LARGEST_FIT = 2000  # rows by which hardness and rules are made
@@ -122,6 +125,17 @@ def reviews(rng, size: int, classes: int = 2, vocabulary: int = 500, length: int
     scores = words @ (leaning - leaning.mean(1, keepdims=True))
     clear = np.diff(np.sort(scores, 1)[:, -2:])[:, 0] > 1.5
     return _balanced(Problem(np.log1p(words)[clear], scores.argmax(1)[clear]), classes, 2 * size, rng)
+
+
+def cifar10(folder: Path) -> Callable[..., Problem]:
+    """Photographs of 32 x 32 pixels, of the folder that holds CIFAR-10."""
+
+    def load(rng, size: int) -> Problem:
+        train, _ = data.cifar.cifar10(folder)
+        chosen = rng.choice(len(train), size, replace=False)
+        return Problem(train.inputs[chosen].numpy().astype(np.float32) / 128 - 1, train.labels[chosen].numpy())
+
+    return load
 
 
 def _balanced(problem: Problem, classes: int, size: int, rng) -> Problem:

@@ -151,5 +151,14 @@ IMAGES = [
     _images("uniform", 0.2, "longtail", 20, epochs=30, optimizer="adam", lr=3e-3, schedule="cosine"),
 ]
 
+_cifar = partial(Task, "cifar10", channels=(16, 16, 16, 32, 32, 64, 64), hidden=(), norm=True, size=4000, batch=128)
+CIFAR = [
+    _cifar(epochs=20, **COSINE, decay=5e-4),
+    _cifar("uniform", 0.4, epochs=40, **COSINE, decay=5e-4),
+    _cifar("asymmetric", 0.3, epochs=40, **COSINE, decay=5e-4),
+    _cifar("none", 0, "longtail", 20, epochs=30, **COSINE, decay=5e-4),
+]
+"""With a small residual network; where there is the data."""
+
 FIND = DIGITS + CLUSTERS + STROKES + TOPICS
 JUDGE = TABLES + TEACHER + SHAPES + REVIEWS + IMAGES

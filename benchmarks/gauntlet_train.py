@@ -90,10 +90,12 @@ class Stack(nn.Module):
         slots, batch = inputs.shape[:2]
         images = inputs.transpose(0, 1).flatten(1, 2)
         for number, kernel in enumerate(self.kernels):
-            images = functional.conv2d(images, kernel.flatten(0, 1), padding=1, stride=1 + (number > 0), groups=slots)
+            kept = kernel.shape[1] == kernel.shape[2]  # as many channels as before: a residual step
+            stride = 1 if kept or number == 0 else 2
+            moved = functional.conv2d(images, kernel.flatten(0, 1), padding=1, stride=stride, groups=slots)
             if self.task.norm:
-                images = self.norms[number](images.flatten(2)).view_as(images)
-            images = functional.relu(images)
+                moved = self.norms[number](moved.flatten(2)).view_as(moved)
+            images = functional.relu(images + moved if kept else moved)
         return images.mean((2, 3)).view(batch, slots, -1).transpose(0, 1)
 
     def _dropped(self, hidden: Tensor) -> Tensor:

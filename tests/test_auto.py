@@ -115,14 +115,22 @@ def test_classes_that_were_made_rare_are_raised_once_all_samples_came_and_natura
 def test_what_is_counted_of_margins_is_what_they_are():
     census = Census.empty(2)
     margins = torch.tensor([0.5, 0.5, 0.5, -0.5])
-    census.move(torch.zeros(4), margins, torch.ones(4, dtype=torch.bool), torch.ones(4, dtype=torch.bool))
+    yes, no = torch.ones(4, dtype=torch.bool), torch.zeros(4, dtype=torch.bool)
+    census.move(torch.zeros(4), margins, margins, yes, yes)
     lie = census.margins()
     assert lie.contradicted == 0.25
     assert lie.bimodality == pytest.approx(1, abs=1e-3)
-    assert lie.firmness == pytest.approx(0.25 / 0.27, abs=0.02)
+    assert lie.firmness == 0  # nothing was contradicted before, so that nothing lasts
+    census.counts[0, 0] = 4
+    census.move(margins, margins, margins, no, yes)
+    assert census.taken_back.tolist() == [0.25, 0]
+    assert census.margins().firmness == pytest.approx(0.25 / 0.26 * 0.25 / 0.26, abs=0.02)
+    census.move(margins, margins, margins.abs(), no, yes)
+    assert census.taken_back.tolist() == [0.25, 0.25]
+    assert census.margins().firmness == 0
     flat = torch.linspace(-1, 1, 2001)
     census = Census.empty(2)
-    census.move(flat, flat, torch.ones(2001, dtype=torch.bool), torch.ones(2001, dtype=torch.bool))
+    census.move(flat, flat, flat, torch.ones(2001, dtype=torch.bool), torch.ones(2001, dtype=torch.bool))
     assert census.margins().bimodality == pytest.approx(5 / 9, abs=1e-3)
 
 

@@ -14,8 +14,8 @@ FIXED_POINT = 2**20  # sums are whole multiples of 1 / this
 _BINS = 256  # of the histogram of margins, from -1 to 1; after one visit, when margins are small, 50 of them are used
 _LEAST_PRIOR, _MOST_PRIOR = 0.01, 0.9  # below, next to nothing is wrong; above, next to nothing is learned
 _TWO_GROUPS = (1 / 3, 5 / 9)  # coefficient of bimodality of a normal distribution, one group, and of a flat one
-_FIRMNESS = (0.4, 0.6)  # contradicted over confirmed margins: those of hard samples stay below, of wrong labels above
-_UNDECIDED = 0.02  # of the set, as if it were contradicted by nothing: so that a few odd samples are no group
+_FIRMNESS = (0.35, 0.55)  # lasting contradiction over confirmation: what is learned slowly stays below 0.45
+_UNDECIDED = 0.01  # of the set, as if it were contradicted by nothing: so that a few odd samples are no group
 _KNOWLEDGE = (0.1, 0.3)  # agreement beyond chance, Cohen's kappa: "slight" below 0.2; who guesses contradicts too
 _SWITCH = 5  # power of the odds of evidence: 0.3 counts as 0.014, 0.5 as 0.5, 0.7 as 0.986
 _VISITS = (1.0, 2.0)  # a sample: nobody is judged by one visit, nor classes counted before all samples came
@@ -33,7 +33,7 @@ class Margins(NamedTuple):
     bimodality: Tensor
     """Sarle's coefficient, (skewness^2 + 1) / kurtosis: 1/3 if normal, 5/9 if flat, 1 if there are two points."""
     firmness: Tensor
-    """How firmly labels are contradicted, against how firmly others are confirmed."""
+    """How firmly labels are contradicted, against how firmly others are confirmed, times how much of it lasts."""
 
 
 class Census:
@@ -43,6 +43,9 @@ class Census:
         self.counts = tensors["counts"]  # [classes, 2]: samples visited, and the sum of their margins
         self.num_visits = tensors["num_visits"]
         self.histogram = tensors["histogram"]  # of margins relative to their classes
+        self.taken_back = tensors[
+            "taken_back"
+        ]  # shares contradicted, and of that confirmed at the next visit, followed
         self.class_weights = tensors["class_weights"]  # mean weight of each class, followed
 
     @classmethod
@@ -57,6 +60,7 @@ class Census:
                 "counts": zeros(num_classes, 2),
                 "num_visits": zeros(),
                 "histogram": zeros(_BINS),
+                "taken_back": torch.zeros(2, device=device),
                 "class_weights": torch.ones(num_classes, device=device),
             }
         )
@@ -72,11 +76,15 @@ class Census:
         self.counts.index_add_(0, labels, torch.stack([first.long() * whole, change], dim=-1))
         self.num_visits += whole.sum()
 
-    def move(self, old: Tensor, new: Tensor, first: Tensor, valid: Tensor) -> None:
-        """Samples' margins relative to their classes go from `old` to `new`; some were not counted before."""
+    def move(self, old: Tensor, new: Tensor, now: Tensor, first: Tensor, valid: Tensor) -> None:
+        """Samples' margins relative to their classes go from `old` to `new`, since they are `now`; some come first."""
         whole = valid.long()
         bins = torch.cat([_bin(old), _bin(new)])
         self.histogram.index_add_(0, bins, torch.cat([(first.long() - 1) * whole, whole]))
+        contradicted = (old < 0) & ~first & valid
+        shares = torch.stack([contradicted, contradicted & (now > 0)]).sum(dim=-1) / whole.sum().clamp(min=1)
+        half_epoch = (2 * len(old) / self.counts[:, 0].sum().clamp(min=1)).clamp(max=1)
+        self.taken_back += (shares - self.taken_back) * half_epoch * valid.any()
 
     def leniency(self) -> Tensor:
         """What a class's margins lack against all, `[classes]`: one not learned yet says nothing of its labels."""
@@ -99,16 +107,17 @@ class Census:
         bimodality = (third.square() / second**3 + 1) * second.square() / fourth.clamp(min=1e-16)
         confirmation = (mean + contradiction) / (1 - contradicted).clamp(min=1e-3)
         firmness = contradiction / (contradicted + _UNDECIDED) / confirmation.clamp(min=1e-3)
-        return Margins(contradicted, bimodality, firmness)
+        before, taken_back = self.taken_back + _UNDECIDED
+        return Margins(contradicted, bimodality, firmness * (1 - taken_back / before))
 
     def strength(self, margins: Margins | None = None) -> Tensor:
         """How far what is contradicted may be taken for wrong, from 0 to 1.
 
-        A wrong label is contradicted as firmly as right ones are confirmed, so that margins fall into two groups. A
-        hard sample is contradicted a little, and for a while. Nobody is believed who does no better than chance. All
-        three are read off the shape of the margins, not their size, which differs with the noise, the decay and how
-        long the training has run. Weights change the margins that they come from, so that weak evidence would feed
-        itself: it has to pass a switch, at one half.
+        A wrong label is contradicted as firmly as right ones are confirmed, and stays so: margins fall into two groups.
+        A hard sample is contradicted a little, and now and then; one that is learned slowly, until it is learned.
+        Nobody is believed who does no better than chance. All this is read off the shape of the margins, not their
+        size, which differs with the noise, the decay and how long the training has run. Weights change the margins that
+        they come from, so that weak evidence would feed itself: it has to pass a switch, at one half.
         """
         margins = self.margins() if margins is None else margins
         by_chance = 1 - 1 / max(len(self.counts), 2)

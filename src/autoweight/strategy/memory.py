@@ -34,6 +34,7 @@ class Memory:
         self.columns = {name: tensors[name] for name in _EMPTY}
         self.loss_sums = tensors["loss_sums"]  # of each class: visited, losses, their squares
         self.census = Census(tensors)
+        self._now: Tensor  # margins of the batch at hand, before they are averaged
 
     @classmethod
     def empty(cls, num_samples: int, num_classes: int, device: torch.device | str = "cpu") -> "Memory":
@@ -91,14 +92,16 @@ class Memory:
         self._put("rival_class", indices, strongest_class, beaten)
         self._put("label", indices, labels, valid)
         self.census.visit(classes.squeeze(-1), old, new, first, valid)
+        self._now = now
         return new
 
     def relative(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> Tensor:
-        """Margins relative to their classes, which are counted: a class that is not learned yet has low ones."""
-        new = (margins + self.census.leniency()[labels]).clamp(max=1)
+        """The margins that were given last, relative to their classes: one that is not learned yet has low ones."""
+        leniency = self.census.leniency()[labels]
+        new = (margins + leniency).clamp(max=1)
         old = self.columns["relative"][indices]
         self._put("relative", indices, new, valid)
-        self.census.move(old, new, old == _NONE, valid)
+        self.census.move(old, new, self._now + leniency, old == _NONE, valid)
         return new
 
     def belief(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> Tensor:
