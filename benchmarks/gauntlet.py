@@ -113,7 +113,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.methods.split(",")) - set(METHODS):
         parser.error(f"no method is called {', '.join(sorted(unknown))}; there are {', '.join(METHODS)}")
-    torch.set_num_threads(1 if not arguments.quick else 2)
+    torch.set_num_threads(1)  # small operations on several threads wait for each other
     tasks, lines, start = PARTS[arguments.part], {}, time.perf_counter()
     if arguments.cifar:
         FAMILIES["cifar10"] = cifar10(arguments.cifar)
