@@ -2,23 +2,26 @@
 
 Idea    A wrong label is one that the network, whatever it knows by now, keeps contradicting. So each sample's margin is
         remembered, and its weight is the probability that its label is right, `sigmoid(slope m - logit(prior))`. The
-        prior is the share of negative margins, counted in the training itself: where few labels are contradicted, only
-        the strongly contradicted lose weight. The rest is there so that nothing is harmed where nothing is wrong:
-        margins are read relative to their class; nothing is done unless margins fall into two groups, and not while
-        next to nothing is contradicted or the whole set is still being learned; weights have a mean of 1 within each
-        class. Rare classes are raised where the imbalance is so large that it looks made.
+        prior is the share of negative margins, counted in the training itself, times the evidence that they come from
+        wrong labels at all: margins fall into two groups, contradiction is as firm as confirmation, it lasts, and the
+        network does better than chance. Hard and slowly learned problems show none of that, so that their weights stay
+        at 1. Margins are read relative to their class, and weights have a mean of 1 within each class. Rare classes are
+        raised where the imbalance is so large that it looks made.
 Told    Nothing: no search, no trusted samples, no noise rate. It needs the samples' indices.
 Knobs   None.
-Cost    Element-wise work on one batch of logits, and 17 bytes a sample.
+Cost    Element-wise work on one batch of logits, about half a millisecond on a CPU, and 20 bytes a sample.
 """
 
 import torch
 from torch import Tensor
 
+from autoweight.strategy.census import Census
 from autoweight.strategy.features import View
-from autoweight.strategy.memory import RATE, Memory
+from autoweight.strategy.memory import RATE, SLOPE, Memory
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.weigher import view_of
+
+_LEAST = 1e-30  # of the prior, whose logit has to be a number: below it, no margin makes a label wrong
 
 
 class Auto(Remembering):
@@ -39,6 +42,16 @@ class Auto(Remembering):
         labels, census = view.labels.long().clamp(min=0), memory.census
         rate = torch.full((), RATE, device=labels.device)
         margins = memory.margins(view.logits, labels, places, rate, view.valid)
-        wrong = (-memory.belief(margins, labels, places, view.valid)).sigmoid()
-        weights = census.within_class(1 - census.strength() * wrong, labels, view.valid)
+        relative = memory.relative(margins, labels, places, view.valid)
+        weights = census.within_class(1 - self._wrong(relative, census), labels, view.valid)
         return weights * census.rarity()[labels]
+
+    def _wrong(self, margins: Tensor, census: Census) -> Tensor:
+        """The probability that labels are wrong; without evidence that any is, it is improbable beforehand.
+
+        With evidence of two groups they lie apart, so that a margin says more: its slope doubles.
+        """
+        lie = census.margins()
+        strength = census.strength(lie)
+        prior = (strength * census.prior(lie)).clamp(min=_LEAST)
+        return (torch.logit(prior) - SLOPE * (1 + strength) * margins).sigmoid()

@@ -15,11 +15,13 @@ RATE = 0.2  # of the memory: about the last five visits count
 SLOPE = 16.0  # log-odds of a right label per unit of margin
 _LEAST_SPREAD = 1e-3  # deviations of remembered losses below this count as none
 
+_NONE = -2.0  # stands where no relative margin, from -1 to 1, is counted yet
+
 _EMPTY: dict[str, tuple[torch.dtype, float]] = {
     "label": (torch.int32, -1),
     "margin": (torch.float32, 0),
     "rival_class": (torch.int32, -1),
-    "contradicted": (torch.bool, False),
+    "relative": (torch.float32, _NONE),
     "loss": (torch.float32, -1),
 }
 """Per-sample columns: their type, and what stands there before the first visit."""
@@ -32,6 +34,7 @@ class Memory:
         self.columns = {name: tensors[name] for name in _EMPTY}
         self.loss_sums = tensors["loss_sums"]  # of each class: visited, losses, their squares
         self.census = Census(tensors)
+        self._now: Tensor  # margins of the batch at hand, before they are averaged
 
     @classmethod
     def empty(cls, num_samples: int, num_classes: int, device: torch.device | str = "cpu") -> "Memory":
@@ -88,20 +91,23 @@ class Memory:
         self._put("margin", indices, new, valid)
         self._put("rival_class", indices, strongest_class, beaten)
         self._put("label", indices, labels, valid)
-        self.census.visit(classes.squeeze(-1), old, new, now, first, valid)
+        self.census.visit(classes.squeeze(-1), old, new, first, valid)
+        self._now = now
+        return new
+
+    def relative(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> Tensor:
+        """The margins that were given last, relative to their classes: one that is not learned yet has low ones."""
+        leniency = self.census.leniency()[labels]
+        new = (margins + leniency).clamp(max=1)
+        old = self.columns["relative"][indices]
+        self._put("relative", indices, new, valid)
+        self.census.move(old, new, self._now + leniency, old == _NONE, valid)
         return new
 
     def belief(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> Tensor:
-        """Log-odds that labels are right, given their margins and how many labels are contradicted.
-
-        A margin is read relative to its class; whether it is negative is counted.
-        """
-        relative = margins + self.census.leniency()[labels]
-        before = self.columns["contradicted"][indices]
-        after = torch.where(valid, relative < 0, before)
-        self.columns["contradicted"][indices] = after
-        self.census.count_contradicted(before, after)
-        return SLOPE * relative - torch.logit(self.census.share_contradicted())
+        """Log-odds that labels are right, given their margins and how many labels are contradicted."""
+        relative = self.relative(margins, labels, indices, valid)
+        return SLOPE * relative - torch.logit(self.census.prior())
 
     def losses(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
         """Move the samples' averaged losses by `rate` towards the present ones, and give them; the first visit sets."""

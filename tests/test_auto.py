@@ -1,0 +1,149 @@
+"""auto: what it makes of trainings whose margins are known, and the counts that it goes by."""
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy, one_hot
+from torch.testing import assert_close
+
+import autoweight as aw
+from autoweight.strategy.census import Census
+from autoweight.strategy.memory import Memory
+
+SAMPLES, CLASSES = 400, 4
+LABELS = torch.arange(SAMPLES) % CLASSES
+
+
+def train(auto, believed, epochs=8, labels=LABELS, certainty=4.0, batch=40, seed=0):
+    """Show batches of a network that believes in these classes, whatever it is taught; the last epoch's weights."""
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.full((len(labels),), torch.nan)
+    for _ in range(epochs):
+        for indices in torch.randperm(len(labels), generator=generator).split(batch):
+            logits = certainty * one_hot(believed[indices], CLASSES) + 0.3 * torch.randn(
+                len(indices), CLASSES, generator=generator
+            )
+            losses = cross_entropy(logits, labels[indices], reduction="none")
+            weights[indices] = auto.weigh(losses, logits, labels[indices], progress=0.5, indices=indices)
+    return weights
+
+
+def with_wrong(share, seed=1):
+    """Beliefs that contradict a share of the labels, and which."""
+    wrong = torch.rand(SAMPLES, generator=torch.Generator().manual_seed(seed)) < share
+    return torch.where(wrong, (LABELS + 1) % CLASSES, LABELS), wrong
+
+
+@pytest.mark.parametrize("certainty", [1.5, 4.0, 8.0])
+@pytest.mark.parametrize("share", [0.08, 0.2, 0.4])
+def test_labels_that_are_contradicted_lose_their_weight_whatever_the_scale(share, certainty):
+    believed, wrong = with_wrong(share)
+    weights = train(aw.load("auto"), believed, certainty=certainty)
+    assert weights[wrong].mean() < 0.1
+    assert weights[~wrong].mean() > 0.9
+
+
+def test_nobody_is_judged_by_one_visit():
+    believed, _ = with_wrong(0.4)
+    assert torch.equal(train(aw.load("auto"), believed, epochs=1), torch.ones(SAMPLES))
+
+
+def test_a_set_that_is_learned_is_left_alone_and_so_are_a_few_odd_samples():
+    odd = LABELS.clone()
+    odd[:4] = (odd[:4] + 1) % CLASSES
+    for believed in (LABELS, odd):
+        assert_close(train(aw.load("auto"), believed), torch.ones(SAMPLES), atol=1e-3, rtol=0)
+
+
+def test_a_hard_problem_in_one_group_is_left_alone():
+    """Beliefs that change from visit to visit: half of the samples are contradicted, none of them firmly."""
+    auto, generator = aw.load("auto"), torch.Generator().manual_seed(0)
+    for _ in range(8):
+        for indices in torch.randperm(SAMPLES, generator=generator).split(40):
+            logits = torch.randn(40, CLASSES, generator=generator)
+            losses = cross_entropy(logits, LABELS[indices], reduction="none")
+            weights = auto.weigh(losses, logits, LABELS[indices], progress=0.5, indices=indices)
+            assert_close(weights, torch.ones(40), atol=1e-3, rtol=0)
+    assert auto.memory.census.margins().contradicted > 0.5
+
+
+def test_weights_are_finite_not_negative_and_one_in_the_mean_of_each_class():
+    believed, _ = with_wrong(0.4)
+    weights = train(aw.load("auto"), believed, epochs=12)
+    assert weights.isfinite().all()
+    assert (weights >= 0).all()
+    for label in range(CLASSES):
+        assert weights[label == LABELS].mean() == pytest.approx(1, abs=0.15)
+
+
+def test_weights_go_with_their_samples_in_whatever_order_a_batch_comes():
+    believed, _ = with_wrong(0.3)
+    one, two = aw.load("auto"), aw.load("auto")
+    train(one, believed)
+    train(two, believed)
+    order = torch.randperm(40, generator=torch.Generator().manual_seed(5))
+    logits = 3 * torch.randn(40, CLASSES, generator=torch.Generator().manual_seed(6))
+    losses = cross_entropy(logits, LABELS[:40], reduction="none")
+    plain = one.weigh(losses, logits, LABELS[:40], progress=0.5, indices=torch.arange(40))
+    shuffled = two.weigh(losses[order], logits[order], LABELS[:40][order], progress=0.5, indices=order)
+    assert_close(plain[order], shuffled)
+
+
+def test_a_sample_whose_loss_is_no_number_counts_nothing_and_is_not_remembered():
+    auto = aw.load("auto")
+    train(auto, LABELS)
+    before = {name: tensor.clone() for name, tensor in auto.tensors().items()}
+    logits = torch.full((1, CLASSES), torch.nan)
+    weights = auto.weigh(torch.tensor([torch.nan]), logits, LABELS[:1], progress=0.5, indices=torch.tensor([0]))
+    assert weights.tolist() == [0]
+    for name, tensor in auto.tensors().items():
+        assert torch.equal(tensor, before[name]), name
+
+
+def test_classes_that_were_made_rare_are_raised_once_all_samples_came_and_natural_ones_are_not():
+    made = torch.cat([torch.zeros(300), torch.ones(60), torch.full((30,), 2), torch.full((10,), 3)]).long()
+    auto = aw.load("auto")
+    assert torch.equal(train(auto, made, epochs=1, labels=made), torch.ones(400))
+    weights = train(auto, made, epochs=4, labels=made)
+    by_class = torch.stack([weights[made == label].mean() for label in range(CLASSES)])
+    assert (by_class.diff() > 0).all()
+    assert by_class[3] / by_class[0] == pytest.approx(30**0.75, rel=1e-3)
+    assert weights.mean() == pytest.approx(1, abs=1e-3)
+    natural = torch.cat([torch.zeros(200), torch.ones(100), torch.full((60,), 2), torch.full((40,), 3)]).long()
+    assert_close(train(aw.load("auto"), natural, labels=natural), torch.ones(400), atol=1e-3, rtol=0)
+
+
+def test_what_is_counted_of_margins_is_what_they_are():
+    census = Census.empty(2)
+    margins = torch.tensor([0.5, 0.5, 0.5, -0.5])
+    yes, no = torch.ones(4, dtype=torch.bool), torch.zeros(4, dtype=torch.bool)
+    census.move(torch.zeros(4), margins, margins, yes, yes)
+    lie = census.margins()
+    assert lie.contradicted == 0.25
+    assert lie.bimodality == pytest.approx(1, abs=1e-3)
+    assert lie.firmness == 0  # nothing was contradicted before, so that nothing lasts
+    census.counts[0, 0] = 4
+    census.move(margins, margins, margins, no, yes)
+    assert census.taken_back.tolist() == [0.25, 0]
+    assert census.margins().firmness == pytest.approx(0.25 / 0.26 * 0.25 / 0.26, abs=0.02)
+    census.move(margins, margins, margins.abs(), no, yes)
+    assert census.taken_back.tolist() == [0.25, 0.25]
+    assert census.margins().firmness == 0
+    flat = torch.linspace(-1, 1, 2001)
+    census = Census.empty(2)
+    census.move(flat, flat, flat, torch.ones(2001, dtype=torch.bool), torch.ones(2001, dtype=torch.bool))
+    assert census.margins().bimodality == pytest.approx(5 / 9, abs=1e-3)
+
+
+def test_the_histogram_is_that_of_the_remembered_margins():
+    memory, generator = Memory.empty(50, CLASSES), torch.Generator().manual_seed(3)
+    for _ in range(20):
+        indices = torch.randperm(50, generator=generator)[:7]
+        logits, labels = torch.randn(7, CLASSES, generator=generator), indices % CLASSES
+        valid = torch.rand(7, generator=generator) < 0.9
+        margins = memory.margins(logits, labels, indices, torch.tensor(0.2), valid)
+        memory.relative(margins, labels, indices, valid)
+    seen = memory.columns["label"] >= 0
+    relative = memory.columns["relative"][seen]
+    expected = torch.histc(relative, bins=len(memory.census.histogram), min=-1, max=1)
+    assert memory.census.histogram.sum() == seen.sum() == memory.census.counts[:, 0].sum()
+    assert (memory.census.histogram - expected.long()).abs().sum() <= 2  # rounding at the edges of bins
