@@ -55,7 +55,7 @@ BOUNDS = {
     "strength": 2.0,
     "strength*deep": 20.0,
     "strength*bimodality": 2.0,
-    "strength*trend": 2.0,
+    "strength*taken_back": 2.0,
     "strength*imbalance": 2.0,
     "memory": 3.0,
 }
@@ -65,16 +65,19 @@ GATED = {"margin": 6.0, "strength": -0.33, "strength*deep": 11.1}
 
 
 def statistics_of(census: Census) -> Tensor:
-    """What a training shows, `[4]`, each from -1 to 1: deep margins, bimodality, trend, imbalance."""
+    """What a training shows, `[4]`, each from -1 to 1: deep margins, bimodality, contradiction taken back,
+    imbalance.
+    """
     bins = len(census.histogram)
     centres = (torch.arange(bins, device=census.histogram.device) + 0.5) * (2 / bins) - 1
     shares = census.histogram / census.histogram.sum().clamp(min=1)
     deep = (shares * (centres < -0.3)).sum()
-    _, bimodality = census._shape()
+    bimodality = census.margins().bimodality
+    contradicted, taken_back = census.taken_back
     counts = census.counts[:, 0].float()
     known = counts.where(counts > 0, counts.amax()).clamp(min=1)
     imbalance = (known.amax() / known.amin()).log() / log(100)
-    return torch.stack([deep, bimodality, census.trend, imbalance]).float().clamp(-1, 1)
+    return torch.stack([deep, bimodality, taken_back / contradicted.clamp(min=1e-3), imbalance]).float().clamp(-1, 1)
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,10 @@ import os
 from collections.abc import Callable
 from contextlib import chdir
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from torch import nn
 from torch.utils.data import IterableDataset
 
@@ -21,31 +19,7 @@ from autoweight.data.reading import Reading
 from autoweight.data.streamed import Streamed
 
 from .conftest import make_blobs
-
-ROWS = "size,colour,label\n" + "".join(f"{place / 3},{'rgb'[place % 3]},{'ab'[place % 2]}\n" for place in range(30))
-
-
-def rows(text: str = ROWS, name: str = "rows.csv") -> str:
-    Path(name).write_text(text)
-    return name
-
-
-def arrays(**parts: object) -> str:
-    np.savez("a.npz", **parts)
-    return "a.npz"
-
-
-def folder(name: str = "photos", classes: tuple[str, ...] = ("ant", "bee"), count: int = 3) -> str:
-    for label in classes:
-        Path(name, label).mkdir(parents=True)
-        for number in range(count):
-            Image.new("RGB", (9, 9), number).save(Path(name, label, f"{number}.png"))
-    return name
-
-
-def bad_folder() -> str:
-    Path(folder(), "bee", "1.png").write_bytes(b"no image")
-    return "photos"
+from .own_files import arrays, bad_folder, bytes_file, folder, marked, rows
 
 
 def read(path: str, task: str = "classification", **settings: object) -> object:
@@ -54,16 +28,6 @@ def read(path: str, task: str = "classification", **settings: object) -> object:
 
 def said(*words: str) -> None:
     run(list(words))
-
-
-def marked(marks: str) -> str:
-    lines = ROWS.splitlines()
-    return rows("\n".join([lines[0] + ",checked", *(f"{line},{marks}" for line in lines[1:])]) + "\n")
-
-
-def bytes_file(name: str, content: bytes) -> str:
-    Path(name).write_bytes(content)
-    return name
 
 
 OWN_DATA: dict[str, tuple[Callable[[], object], str]] = {
