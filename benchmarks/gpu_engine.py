@@ -127,7 +127,8 @@ def pairs(rate: float, network: str) -> None:
         workers.stage_starts = [0, 20]
         workers.begin(0)
         workers.run_stage(0, torch.randn(8, 3))
-        steps = workers.graphs[16].steps
+        assert workers.graphs is not None
+        steps = workers.graphs.steps
         spent = milliseconds(lambda steps=steps: steps.run(0, 20), 20) / 8
         floor = 2 * step_operations(network, 100) / rate * 1000
         memory = torch.cuda.max_memory_reserved() / 2**30

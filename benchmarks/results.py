@@ -1,4 +1,4 @@
-"""Keep runs as results, and build the tables of results/README.md and the summary in README.md from them.
+"""Keep runs as results, and build the tables of results/README.md and the summary in docs/results.md from them.
 
     python benchmarks/results.py add RUN_FOLDER NAME [STRATEGY]    copy a finished run into results/
     python benchmarks/results.py                                   build both pages; `make results` does the same
@@ -19,6 +19,7 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import yaml
+from paper_figures import CLEAN, PAPER
 
 from autoweight.config import RunConfig
 from autoweight.methods.early_stop import EARLY_STOP
@@ -29,22 +30,6 @@ RUNS, STRATEGIES = ROOT / "results" / "runs", ROOT / "results" / "strategies"
 BEGIN, END = "<!-- made by `make results` -->", "<!-- end of what `make results` made -->"
 
 RETIMED = "-late"
-CLEAN, NOISE, LONGTAIL = "clean", "40 % of labels redrawn", "long tail, factor 100"
-STEP10, STEP100 = "classes 0 to 1 cut by 25", "classes 0 to 9 cut by 10"
-
-PAPER: dict[tuple[str, str, str], dict[str, float]] = {
-    ("cifar10", NOISE, "resnet18"): {"uniform": 79.44, "law": 86.33},
-    ("cifar100", NOISE, "resnet18"): {"uniform": 55.18, "law": 61.27},
-    ("cifar10", NOISE, "wrn_28_10"): {"uniform": 76.77, "focal": 74.12, "self_paced": 86.21, "law": 89.73},
-    ("cifar100", NOISE, "wrn_28_10"): {"uniform": 53.11, "focal": 50.71, "self_paced": 46.23, "law": 68.23},
-    ("cifar10", LONGTAIL, "resnet32"): {"focal": 71.34, "class_balanced": 74.6, "law": 76.34},
-    ("cifar100", LONGTAIL, "resnet32"): {"focal": 39.41, "class_balanced": 40.16, "law": 43.61},
-    ("cifar10", STEP10, "resnet18"): {"uniform": 85.93, "law": 88.44},
-    ("cifar10", STEP10, "vgg19"): {"uniform": 84.88, "law": 85.33},
-    ("cifar100", STEP100, "resnet18"): {"uniform": 60.24, "law": 61.94},
-    ("cifar100", STEP100, "vgg19"): {"uniform": 59.33, "law": 60.20},
-}
-"""Accuracies of Tables 1, 2, 4 and 5 of Li et al., Learning to Auto Weight, AAAI 2020."""
 
 
 class Task(NamedTuple):
@@ -287,13 +272,13 @@ def proxy_of(config: dict[str, Any] | None) -> str:
 
 
 def build() -> None:
-    """Put the tables into both pages: the README shows the present recipes, the other page everything."""
+    """Put the tables into both pages: docs/results.md shows the present recipes, the other page everything."""
     runs = kept_runs()
     tasks = collect(runs)
     devices = ", ".join(sorted({run["environment"]["device"] for run in runs.values()}))
     title = f"Last-epoch test accuracy in percent; {devices}."
     tables = [line for task, rows in sorted(tasks.items()) for line in task_table(task, rows)]
-    _fill(ROOT / "README.md", [f"{title}\n", *summary(tasks, runs)])
+    _fill(ROOT / "docs" / "results.md", [f"{title}\n", *summary(tasks, runs)])
     shared = "Trainings side by side share their minutes."
     _fill(ROOT / "results" / "README.md", [f"{title} {shared}\n", *tables, *search_table(runs)])
 

@@ -27,7 +27,7 @@ def test_three_lines_in_a_plain_loop_help():
     [  # above what the same training reaches without weights, where it is long enough to tell
         ("lightning_digits", (), 88),
         ("skorch_digits", (), 88),
-        ("sklearn_forest", (), 94.5),
+        ("sklearn_forest", (), 93.5),
         ("transformers_text", ("auto", "1"), 20),
     ],
     ids=lambda part: part if isinstance(part, str) else "",

@@ -4,6 +4,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+import paper_figures
 import pytest
 import yaml
 
@@ -33,9 +34,9 @@ def config_of(**changes):
 
 
 def test_the_pages_hold_what_the_kept_runs_say(results, tmp_path, monkeypatch):
-    pages = ("README.md", "results/README.md")
-    (tmp_path / "results").mkdir()
+    pages = ("docs/results.md", "results/README.md")
     for page in pages:
+        (tmp_path / page).parent.mkdir()
         (tmp_path / page).write_text((ROOT / page).read_text())
     monkeypatch.setattr(results, "ROOT", tmp_path)
     results.build()
@@ -92,7 +93,7 @@ def test_runs_of_one_task_share_a_table_and_recovery_uses_common_seeds(results):
         }
     )
     [(task, rows)] = tasks.items()
-    assert task[:3] == ("cifar10", results.NOISE, "resnet18")
+    assert task[:3] == ("cifar10", paper_figures.NOISE, "resnet18")
     assert results.recovered(rows, results.Row("law", "strategy found")) == pytest.approx(0.75)
     table = "\n".join(results.task_table(task, rows))
     assert "| law (strategy found) | 86.33 | 85.00 | 1 | 0.75 | 1.0 |" in table
@@ -159,8 +160,8 @@ def test_titles_say_every_bias(results):
         return results.task_of(config_of(data=config_of()["data"] | changes)).bias
 
     assert bias(noise="none") == "clean"
-    assert bias(imbalance="longtail", imbalance_factor=100.0) == f"{results.NOISE}, {results.LONGTAIL}"
-    assert bias(noise="none", imbalance="step", imbalance_factor=25.0) == results.STEP10
+    assert bias(imbalance="longtail", imbalance_factor=100.0) == f"{paper_figures.NOISE}, {paper_figures.LONGTAIL}"
+    assert bias(noise="none", imbalance="step", imbalance_factor=25.0) == paper_figures.STEP10
     assert bias(noise="asymmetric") == "asymmetric noise, rate 0.4"
 
 

@@ -73,7 +73,7 @@ def search(config: RunConfig, place: Place, finish: bool = False) -> None:
 
 def demo_config() -> RunConfig:
     """What the demo runs."""
-    methods = ("uniform", "law", "constant", "focal", "self_paced", "oracle")
+    methods = ("uniform", "auto", "law", "constant", "focal", "self_paced", "oracle")
     return replace(get_recipe("digits-noise"), command="demo", methods=methods, num_seeds=3)
 
 

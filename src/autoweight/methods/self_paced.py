@@ -57,7 +57,9 @@ class SelfPaced(Weigher):
 def quantile(values: Tensor, share: float | Tensor) -> Tensor:
     """The value below which a share of `values` lies, linear between neighbours; `share` may live on the device."""
     ordered = values.sort().values
-    place = torch.as_tensor(share, device=values.device, dtype=torch.float32) * (len(values) - 1)
+    # A number is written onto the device by a kernel: a copy from the host cannot be captured.
+    on_device = share.float() if isinstance(share, Tensor) else torch.full((), share, device=values.device)
+    place = on_device * (len(values) - 1)
     left = place.long()
     neighbours = ordered[torch.stack([left, (left + 1).clamp(max=len(values) - 1)])]
     return neighbours[0] + (neighbours[1] - neighbours[0]) * (place - left)

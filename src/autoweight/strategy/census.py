@@ -16,6 +16,8 @@ _LEAST_PRIOR, _MOST_PRIOR = 0.01, 0.9  # below, next to nothing is wrong; above,
 _TWO_GROUPS = (1 / 3, 5 / 9)  # coefficient of bimodality of a normal distribution, one group, and of a flat one
 _FIRMNESS = (0.35, 0.55)  # lasting contradiction over confirmation: what is learned slowly stays below 0.45
 _UNDECIDED = 0.01  # of the set, as if it were contradicted by nothing: so that a few odd samples are no group
+_DEEP = -0.3  # a margin this low after a few visits is no doubt: the network has been sure of another class
+_MANY_DEEP = (0.05, 0.15)  # share of such samples; of problems that are just hard, some hundredths are
 _KNOWLEDGE = (0.1, 0.3)  # agreement beyond chance, Cohen's kappa: "slight" below 0.2; who guesses contradicts too
 _SWITCH = 5  # power of the odds of evidence: 0.3 counts as 0.014, 0.5 as 0.5, 0.7 as 0.986
 _VISITS = (1.0, 2.0)  # a sample: nobody is judged by one visit, nor classes counted before all samples came
@@ -34,6 +36,8 @@ class Margins(NamedTuple):
     """Sarle's coefficient, (skewness^2 + 1) / kurtosis: 1/3 if normal, 5/9 if flat, 1 if there are two points."""
     firmness: Tensor
     """How firmly labels are contradicted, against how firmly others are confirmed, times how much of it lasts."""
+    deep: Tensor
+    """The share that is far below zero."""
 
 
 class Census:
@@ -98,7 +102,7 @@ class Census:
         centres = (torch.arange(_BINS, device=self.histogram.device) + 0.5) * (2 / _BINS) - 1
         shares = self.histogram / self.histogram.sum().clamp(min=1)
         below = shares * (centres < 0)
-        contradicted, contradiction = torch.stack([below, -below * centres]).sum(dim=-1)
+        deep, contradicted, contradiction = torch.stack([shares * (centres < _DEEP), below, -below * centres]).sum(-1)
         mean = (shares * centres).sum()
         away = centres - mean
         square = away.square()
@@ -108,21 +112,23 @@ class Census:
         confirmation = (mean + contradiction) / (1 - contradicted).clamp(min=1e-3)
         firmness = contradiction / (contradicted + _UNDECIDED) / confirmation.clamp(min=1e-3)
         before, taken_back = self.taken_back + _UNDECIDED
-        return Margins(contradicted, bimodality, firmness * (1 - taken_back / before))
+        return Margins(contradicted, bimodality, firmness * (1 - taken_back / before), deep)
 
     def strength(self, margins: Margins | None = None) -> Tensor:
         """How far what is contradicted may be taken for wrong, from 0 to 1.
 
         A wrong label is contradicted as firmly as right ones are confirmed, and stays so: margins fall into two groups.
         A hard sample is contradicted a little, and now and then; one that is learned slowly, until it is learned.
-        Nobody is believed who does no better than chance. All this is read off the shape of the margins, not their
-        size, which differs with the noise, the decay and how long the training has run. Weights change the margins that
-        they come from, so that weak evidence would feed itself: it has to pass a switch, at one half.
+        That is read off the shape of the margins, not their size, which differs with the noise, the decay and how long
+        the training has run. Where a good many margins are deep below zero, nothing else has to be shown. Nobody is
+        believed who does no better than chance. Weights change the margins that they come from, so that weak evidence
+        would feed itself: it has to pass a switch, at one half.
         """
         margins = self.margins() if margins is None else margins
         by_chance = 1 - 1 / max(len(self.counts), 2)
         knowledge = _ramp(1 - margins.contradicted / by_chance, *_KNOWLEDGE)
-        evidence = knowledge * _ramp(margins.bimodality, *_TWO_GROUPS) * _ramp(margins.firmness, *_FIRMNESS)
+        two_groups = _ramp(margins.bimodality, *_TWO_GROUPS) * _ramp(margins.firmness, *_FIRMNESS)
+        evidence = knowledge * torch.maximum(two_groups, _ramp(margins.deep, *_MANY_DEEP))
         odds = (evidence / (1 - evidence).clamp(min=1e-6)) ** _SWITCH
         return odds / (1 + odds) * self._seen()
 
