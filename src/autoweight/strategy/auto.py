@@ -3,10 +3,10 @@
 Idea    A wrong label is one that the network, whatever it knows by now, keeps contradicting. So each sample's margin is
         remembered, and its weight is the probability that its label is right, `sigmoid(slope m - logit(prior))`. The
         prior is the share of negative margins, counted in the training itself, times the evidence that they come from
-        wrong labels at all: margins fall into two groups, contradiction is as firm as confirmation, it lasts, and the
-        network does better than chance. Hard and slowly learned problems show none of that, so that their weights stay
-        at 1. Margins are read relative to their class, and weights have a mean of 1 within each class. Rare classes are
-        raised where the imbalance is so large that it looks made.
+        wrong labels at all: margins fall into two groups, contradiction is as firm as confirmation, and lasts; or
+        many margins are deep below zero; and the network does better than chance. Hard and slowly learned problems show
+        none of that, so that their weights stay at 1. Margins are read relative to their class, and weights have a mean
+        of 1 within each class. Rare classes are raised where the imbalance is so large that it looks made.
 Told    Nothing: no search, no trusted samples, no noise rate. It needs the samples' indices.
 Knobs   None.
 Cost    Element-wise work on one batch of logits, about half a millisecond on a CPU, and 20 bytes a sample.
