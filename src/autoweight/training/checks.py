@@ -25,8 +25,16 @@ from autoweight.training.task import TASKS, forward
 def check_training(make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig, device: str) -> None:
     """Raise `UserError` for what would end a training of such networks on these samples."""
     check_schedule(config)
+    _check_labels(train, config)
     stage_starts(len(train) // config.batch_size * config.epochs, config.num_stages)
     check_network(make_model, train, config, device)
+
+
+def _check_labels(train: Labelled, config: TrainingConfig) -> None:
+    kind = ("classification", "tokens")[train.labels.dim() > 1] if train.has_classes else "regression"
+    fits = config.task == kind if train.has_classes else config.task not in ("classification", "tokens")
+    about = {"classification": "a class each", "tokens": "classes of tokens", "regression": "numbers"}[kind]
+    require(fits, f"training.task {config.task} does not fit these labels, {about}: it should be {kind}.")
 
 
 def check_network(make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig, device: str) -> None:
