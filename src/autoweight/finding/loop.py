@@ -161,25 +161,25 @@ class SearchLoop:
                 self._save()
         except _StopSearchError:
             if not self.choices:
-                return self._found(self.archive.tables[-1][0], self.archive.returns[-1][:1])
+                return self._found(self.archive.tables[-1][0], self.archive.returns[-1][:1], rounds=0)
         returns = torch.stack(self.choices)
         mean = returns.mean(dim=0).nan_to_num(nan=float("-inf"))
         best = int(mean.argmax())
-        return self._found(candidates[best], returns[:, best])
+        return self._found(candidates[best], returns[:, best], rounds=len(self.choices))
 
     def _take_guess(self) -> Found:
         """The agent's guess without exploration, as the paper has it: one more episode, of which it learns nothing."""
         tables, returns = self._timed_episode(self.agent, self.config.num_episodes, explore=False)
         sound = returns[returns.isfinite()]
-        return self._found(tables[0], sound[: self.workers.num_starts] if len(sound) else returns)
+        return self._found(tables[0], sound[: self.workers.num_starts] if len(sound) else returns, rounds=1)
 
-    def _found(self, table: Tensor, returns: Tensor) -> Found:
+    def _found(self, table: Tensor, returns: Tensor, rounds: int) -> Found:
         gain = float(returns.mean())
         if gain != gain:
             raise RunError("every training of the search blew up: lower the learning rate, or look at the data.")
         error = float(returns.std() / sqrt(len(returns))) if len(returns) > 1 else self.workers.score_error
         archive, workers = self.archive, self.workers
-        episodes = (archive.num_episodes + self.choice_rounds) * workers.num_workers
+        episodes = (archive.num_episodes + rounds) * workers.num_workers
         return Found(table, gain, error, workers.network_steps, self.seconds, episodes, archive.num_dropped)
 
     def _tell(self, episode: int, stage: int, outcome: StageOutcome, returns: Tensor | None = None) -> None:
