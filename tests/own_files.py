@@ -1,9 +1,14 @@
-"""Small files of own data, made where the test runs; each answers with its name."""
+"""Small files of own data, made where the test runs, which answer with their names; and small streams."""
 
 from pathlib import Path
 
 import numpy as np
+import torch
 from PIL import Image
+from torch.utils.data import IterableDataset
+
+from autoweight.data.reading import Reading
+from autoweight.data.streamed import Streamed
 
 ROWS = "size,colour,label\n" + "".join(f"{place / 3},{'rgb'[place % 3]},{'ab'[place % 2]}\n" for place in range(30))
 
@@ -39,3 +44,15 @@ def marked(marks: str) -> str:
 def bytes_file(name: str, content: bytes) -> str:
     Path(name).write_bytes(content)
     return name
+
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        yield torch.zeros(2), 0
+
+
+def stream(data: list[object], **how: object) -> Streamed:
+    return Streamed.of(data, Reading(**how))
+
+
+PAIRS = [(torch.zeros(2), place % 3) for place in range(20)]

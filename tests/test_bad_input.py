@@ -9,17 +9,15 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import IterableDataset
 
 import autoweight as aw
 from autoweight.cli.own import NO_SPLIT
 from autoweight.cli.run import run
 from autoweight.data.own import load_own
-from autoweight.data.reading import Reading
 from autoweight.data.streamed import Streamed
 
 from .conftest import make_blobs
-from .own_files import arrays, bad_folder, bytes_file, folder, marked, rows
+from .own_files import PAIRS, Endless, arrays, bad_folder, bytes_file, folder, marked, rows, stream
 
 
 def read(path: str, task: str = "classification", **settings: object) -> object:
@@ -211,11 +209,6 @@ def fit(data: object = None, make_model: object = lambda: nn.Linear(2, 3), **opt
     return aw.fit(make_model, make_blobs() if data is None else data, **{"training": training, **options})
 
 
-class Endless(IterableDataset):
-    def __iter__(self):
-        yield torch.zeros(2), 0
-
-
 FIT: dict[str, tuple[Callable[[], object], str]] = {
     "a network, not a function": (
         lambda: fit(make_model=nn.Linear(2, 3)),
@@ -257,12 +250,6 @@ FIT: dict[str, tuple[Callable[[], object], str]] = {
     "rows of three": (lambda: fit([(torch.zeros(2), 0, 1)] * 20, stream=True), "but this one is a tuple of 3"),
 }
 
-
-def stream(data: list[object], **how: object) -> Streamed:
-    return Streamed.of(data, Reading(**how))
-
-
-PAIRS = [(torch.zeros(2), place % 3) for place in range(20)]
 
 STREAMS: dict[str, tuple[Callable[[], object], str]] = {
     "inputs of different sizes": (
