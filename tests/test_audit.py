@@ -199,3 +199,16 @@ def test_a_strategy_in_words(tmp_path, monkeypatch, capsys):
     for words, sentence in [([], "name one strategy"), (["empty"], "holds no strategy"), (["atuo"], "mean 'auto'")]:
         with pytest.raises(aw.UserError, match=sentence):
             run(["describe", *words])
+
+
+@pytest.mark.filterwarnings("ignore:nothing is split off to test on|.* only rises")
+def test_an_audit_that_was_stopped_goes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{place % 11},{place % 7},{'ab'[place % 2]}\n" for place in range(60))
+    (tmp_path / "rows.csv").write_text("size,colour,label\n" + rows)
+    short = ["--training.epochs", "2", "--training.num-stages", "2"]
+    run(["audit", "rows.csv", "--label", "label", "--out", "o", *short])
+    (tmp_path / "o" / "result.json").unlink()
+    run(["audit", "--out", "o", "--resume"])
+    assert capsys.readouterr().out.count("labels look wrong") == 2
+    assert len((tmp_path / "o" / "label_issues.csv").read_text().splitlines()) == 61  # every sample, and the header

@@ -147,3 +147,26 @@ def test_the_histogram_is_that_of_the_remembered_margins():
     expected = torch.histc(relative, bins=len(memory.census.histogram), min=-1, max=1)
     assert memory.census.histogram.sum() == seen.sum() == memory.census.counts[:, 0].sum()
     assert (memory.census.histogram - expected.long()).abs().sum() <= 2  # rounding at the edges of bins
+
+
+def test_outputs_to_spare_are_no_classes():
+    """A network may have more outputs than there are classes; what they say is looked past."""
+    data = torch.randn(60, 6), torch.arange(60) % 3
+    training = aw.TrainingConfig(epochs=2, batch_size=20, num_stages=2)
+    fitted = aw.fit(lambda: torch.nn.Linear(6, 5), data, training=training)
+    assert fitted.weigher.memory.predicted.max() < 3
+
+
+def test_numbers_are_not_weighed_by_class():
+    with pytest.raises(aw.UserError, match="auto weighs by classes, and these labels are numbers"):
+        aw.load("auto").weigh(torch.ones(4), torch.randn(4), torch.randn(4), progress=0.0, indices=torch.arange(4))
+
+
+def test_a_memory_follows_the_losses_to_their_device():
+    first, second = aw.load("auto"), aw.load("auto")
+    batch = torch.rand(6), torch.randn(6, 3), torch.arange(6) % 3
+    first.weigh(*batch, progress=0.0, indices=torch.arange(6))
+    second.load_state_dict(first.state_dict())
+    second._reserved, second._to_check = True, False  # nothing can be read off the meta device
+    elsewhere = [part.to("meta") for part in (*batch, torch.arange(6))]
+    assert second.weigh(*elsewhere[:3], progress=0.1, indices=elsewhere[3]).device.type == "meta"

@@ -23,11 +23,16 @@ def is_run(path: Path) -> bool:
     return (path / "config.yaml").exists()
 
 
+def check_threshold(threshold: float | None) -> None:
+    """Raise `UserError` unless it can be one."""
+    require(threshold is None or 0 <= threshold <= 1, f"--threshold goes from 0 to 1, but is {threshold}.")
+
+
 def audit(
     run: Path, method: str | None, seed: int | None, threshold: float | None, out: Path | None, page: bool
 ) -> None:
     """List the labels of a run that look wrong, the worst first, and write them all down."""
-    require(threshold is None or 0 <= threshold <= 1, f"--threshold goes from 0 to 1, but is {threshold}.")
+    check_threshold(threshold)
     found = audit_run(run, method=method, seed=seed, threshold=threshold)
     if found is None:
         known = ", ".join(f"{name} with seed {own_seed}" for name, own_seed in trainings_of(run))

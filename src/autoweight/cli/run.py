@@ -23,6 +23,7 @@ from autoweight.cli.typed import base_config, configured, method_settings, parse
 from autoweight.config import AgentName
 from autoweight.config.presets import PRESETS
 from autoweight.errors import UserError, unknown
+from autoweight.ranks import of_torchrun
 
 
 def run(words: list[str]) -> None:
@@ -98,14 +99,19 @@ def _audit(words: list[str]) -> None:
         looking.audit(Path(words[0]), chosen.method, chosen.seed, chosen.threshold, chosen.out, chosen.report)
         return
     base, words = base_config("audit", words)
+    method = "auto"
     if value_of("--config", words) is None:
         all_of_it = {"test_share": 0.0} if base.data.path else {"train_on_all": True}
-    base = replace(base, data=replace(base.data, **all_of_it))  # so that all samples are looked at
-    typed = parse(AuditArguments, base, words)
+        base = replace(base, data=replace(base.data, **all_of_it))  # so that all samples are looked at
+    elif "auto" not in base.methods:
+        method = base.methods[0]
+    typed = parse(AuditArguments, base, words, method=method)
+    looking.check_threshold(typed.threshold)
     settings = method_settings(base, typed, (typed.method,))
     config = configured(base, typed, methods=(typed.method,), num_seeds=1, **settings)
     folder = commands.compare(config, _place(typed)._replace(report=False))
-    looking.audit(folder, None, None, typed.threshold, None, typed.report)
+    if of_torchrun().first:
+        looking.audit(folder, None, None, typed.threshold, None, typed.report)
 
 
 def _report(words: list[str]) -> None:

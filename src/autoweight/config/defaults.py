@@ -11,7 +11,7 @@ def sensible_training(num_samples: int, task: TaskName = "classification", most_
     """A training for that many samples; where they are not known, for some thousands."""
     samples = max(num_samples, 1) if num_samples else 3000
     batch_size = 32 if samples < 2000 else 64 if samples < 10_000 else 128 if samples < 40_000 else 256
-    batch_size = max(min(batch_size, samples // 5), 1)
+    batch_size = max(min(batch_size, samples // 5), 2)  # of one, batch norm can make nothing
     epochs = min(max(round(_STEPS * batch_size / samples), _FEWEST_EPOCHS), most_epochs)
     return TrainingConfig(
         task=task,

@@ -3,7 +3,6 @@
 Idea    A class of n samples covers `(1 - beta**n) / (1 - beta)` of its variety, its effective number; weights are the
         inverse of that, scaled so that their mean over the classes is 1.
 Source  Cui et al., Class-balanced loss based on effective number of samples, CVPR 2019.
-Told    Nothing.
 Knobs   beta: 0 is plain training, towards 1 inverse class frequency; the source tries 0.9, 0.99, 0.999, 0.9999.
 Told    The size of each class.
 Cost    One look-up a step.

@@ -2,7 +2,6 @@
 
 Idea    LAW without stages: `1 + tanh(theta . f + b)` with fixed theta and b. The yardstick of any search: a stage-wise
         strategy that does not beat the best constant at the same cost has found nothing.
-Told    Nothing.
 Knobs   loss, entropy, density, label, margin, history, belief: theta of each feature (0 leaves it out); bias: b;
         warmup: the share of the training that is not weighted; memory_rate: by how much a memory moves at a visit.
 Told    What somebody set by hand.

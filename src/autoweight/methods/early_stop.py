@@ -4,7 +4,6 @@ Idea    Networks learn what is right before they memorise what is wrong. The tru
         method has to beat where there are some.
 Told    Trusted samples, to stop by.
 Knobs   None.
-Told    Trusted samples, which say when to stop.
 Cost    None: it is read off the training of uniform, at the stage whose end is best on the validation set.
 """
 

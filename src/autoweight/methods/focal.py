@@ -5,7 +5,6 @@ Idea    Weight `(1 - p_y) ** gamma`, with p_y the softmax probability of the sam
 Source  Lin et al., Focal loss for dense object detection, ICCV 2017; softmax in place of their sigmoid.
 Told    Nothing.
 Knobs   gamma: 0 is plain training, 2 the source's choice.
-Told    Nothing.
 Cost    One softmax of the logits.
 
 As for every weigher no gradient flows through the weight; the source's loss lets it flow (see docs/deviations.md).

@@ -3,7 +3,6 @@
 Idea    Weight `1 + tanh(theta_T . f + b)` from a sample's loss, entropy, density and label, normalised over the batch;
         theta_T, one for each stage of the training, was found by a search on validation accuracy.
 Source  Li et al., Learning to Auto Weight, AAAI 2020.
-Told    Trusted samples, in the search.
 Knobs   strategy: the file to use.
 Told    Trusted samples, which its search looked at; in the training itself nothing.
 Cost    Element-wise work on one batch of logits.

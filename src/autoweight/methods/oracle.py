@@ -4,7 +4,6 @@ Idea    Knows which labels are true and gives the others weight 0: the ceiling t
         labels. Only for experiments in which the noise was put in on purpose.
 Told    Which labels are wrong.
 Knobs   None.
-Told    Which labels are wrong.
 Cost    One look-up a step.
 """
 

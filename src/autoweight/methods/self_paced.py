@@ -8,7 +8,6 @@ Source  Kumar et al., Self-paced learning for latent variable models, NIPS 2010 
 Told    Nothing.
 Knobs   regulariser: hard, linear or mixture; start and end: the share of the batch whose loss lies below the age at the
         beginning and at the end of the training; lower: the mixture's lower age, as a share of the age.
-Told    Nothing.
 Cost    One sort of a batch's losses.
 
 The age is set as a share of the batch, because losses shrink during a training and no fixed age suits it all.

@@ -3,7 +3,6 @@
 Idea    Plain training; what every other method is compared with.
 Told    Nothing.
 Knobs   None.
-Told    Nothing.
 Cost    None: all-ones weights train to the same bits as no weights at all.
 """
 

@@ -99,7 +99,8 @@ class Comparison:
 
     def trained_methods(self) -> list[str]:
         """The methods that are trained: what stops early is read off uniform's training."""
-        names = ["uniform" if name == EARLY_STOP else name for name in self.config.methods]
+        wanted = [name for name in self.config.methods if self.validates or name != EARLY_STOP]
+        names = ["uniform" if name == EARLY_STOP else name for name in wanted]
         return list(dict.fromkeys(names))
 
     @property

@@ -23,7 +23,7 @@ def pictures_of(samples: Labelled, margins: NDArray[Any]) -> dict[str, NDArray[A
     shape = samples.input_shape
     if not (isinstance(shape, tuple) and len(shape) == 3 and shape[0] in (1, 3)):
         return {}
-    order = np.argsort(np.nan_to_num(margins, nan=1.0), kind="stable")
+    order = np.argsort(margins, kind="stable")[: np.isfinite(margins).sum()]  # who never came up may be unreadable
     labels = samples.labels.cpu().numpy()[order]
     chosen = list(order[:_OVERALL])
     for label in list(dict.fromkeys(labels.tolist()))[:_CLASSES]:
@@ -40,7 +40,7 @@ def _as_bytes(images: Tensor) -> NDArray[np.uint8]:
     """Each image from its darkest to its brightest value: how they were standardised is not known."""
     side = max(images.shape[2:])
     if side > _LARGEST:
-        images = interpolate(images, scale_factor=_LARGEST / side, mode="area")
+        images = interpolate(images, [max(1, size * _LARGEST // side) for size in images.shape[2:]], mode="area")
     flat = images.flatten(1)
     low = flat.amin(dim=1).view(-1, 1, 1, 1)
     spread = (flat.amax(dim=1).view(-1, 1, 1, 1) - low).clamp(min=1e-6)

@@ -48,11 +48,12 @@ def sample_columns(method: Method, samples: Labelled, precision: Precision = "fl
             predicted, margins = predictions(method.networks[0], samples, precision)
         columns |= {
             "label": samples.labels.cpu().numpy().astype(kind),
-            "predicted": predicted.cpu().numpy().astype(kind),
-            "margin": margins.detach().float().cpu().numpy(),  # whole: who is worst hangs on small differences
             "remembered": np.array(memory is not None),
             "num_classes": np.array(samples.num_classes),
         }
+        if len(predicted) == len(samples):  # a stream may have skipped some
+            columns["predicted"] = predicted.cpu().numpy().astype(kind)
+            columns["margin"] = margins.detach().float().cpu().numpy()  # whole: who is worst hangs on little
         if memory is not None:
             columns |= pictures_of(samples, columns["margin"])
     if not bool(samples.clean.all()):

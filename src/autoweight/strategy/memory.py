@@ -79,7 +79,7 @@ class Memory:
         A margin, from -1 to 1, is the probability of the label less that of the strongest other class. Averages begin
         at 0, so that a few visits have to agree before they say much.
         """
-        probabilities = logits.softmax(dim=-1)
+        probabilities = logits.softmax(dim=-1)[..., : self.num_classes]  # a network may have outputs to spare
         classes = labels.long().unsqueeze(-1)
         own = probabilities.gather(-1, classes).squeeze(-1)
         strongest, strongest_class = probabilities.scatter(-1, classes, -1.0).max(dim=-1)

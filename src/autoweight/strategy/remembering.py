@@ -45,6 +45,8 @@ class Remembering(Weigher):
         if on_host:  # a GPU has to be waited for, unless there is room for all
             self._make_room(int(places.min()), int(places.max()), view.logits.shape[-1], losses.device)
         assert self.memory is not None
+        if not torch.compiler.is_compiling() and self.memory.loss_sums.device != losses.device:  # as loaded on a CPU
+            self.memory = Memory({name: one.to(losses.device) for name, one in self.memory.tensors().items()})
         places = places.to(losses.device)
         if self._to_check and not torch.compiler.is_compiling() and not view.labels.is_floating_point():
             self.memory.check_labels(view.labels, places)
@@ -61,7 +63,7 @@ class Remembering(Weigher):
             )
         if self.memory is None:
             self.memory = Memory.empty(highest + 1, num_classes, device)
-        if num_classes > self.memory.num_classes:
+        if num_classes > self.memory.num_classes and not self._reserved:
             raise UserError(
                 f"the network answers with {num_classes} classes, but the memory is of {self.memory.num_classes}: "
                 "begin with a fresh strategy."

@@ -54,7 +54,7 @@ def predictions(
     """Of each sample, the class that a classifier puts first, and its label's probability less the largest other."""
     found = []
     for given, outputs in _looks(model, samples, precision, batch_size):
-        probabilities = outputs.float().softmax(dim=-1)
+        probabilities = outputs.float().softmax(dim=-1)[..., : samples.num_classes]  # it may have outputs to spare
         labels = given.unsqueeze(-1)
         own = probabilities.gather(-1, labels).squeeze(-1)
         margins = own - probabilities.scatter(-1, labels, -1.0).amax(dim=-1)
