@@ -187,7 +187,7 @@ def table(asked: argparse.Namespace) -> None:
             setting = ", ".join(f"{knob} {value}" for knob, value in knobs.get(method, {}).items()) or "default"
             figures = f"{100 * statistics.fmean(own):.1f} | {error} | {result['recovered'][method]:z.2f}"
             ratio = statistics.fmean(values["train_seconds"]) / plain
-            print(f"| {method} | {setting} | {told_of(method)} | {figures} | {ratio:.1f} |")
+            print(f"| {method} | {setting} | {told_of(method).partition('.')[0]} | {figures} | {ratio:.1f} |")
 
 
 PARTS = {"choose": choose, "compare": compare, "cost": cost, "mentor": mentor, "table": table}

@@ -140,7 +140,7 @@ def test_no_step_decides_by_the_data(name, monkeypatch):
 
 
 def test_every_method_says_what_it_is_told():
-    told = {name: told_of(name) for name in METHODS}
+    told = {name: re.split("[.:]", told_of(name))[0] for name in METHODS}
     assert {name for name, what in told.items() if "trusted samples" in what.lower()} == {
         "early_stop", "law", "l2rw", "mwnet",
     }  # fmt: skip

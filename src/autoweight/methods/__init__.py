@@ -59,7 +59,7 @@ def told_of(name: str) -> str:
     if name not in METHODS:
         raise unknown("method", name, METHODS)
     card = inspect.getdoc(inspect.getmodule(METHODS[name])) or ""
-    told = re.search(r"^Told +([^.:]+)", card, re.MULTILINE)
+    told = re.search(r"^Told\s+(.+?)(?=^\S|\Z)", card, re.MULTILINE | re.DOTALL)
     assert told is not None, f"the card of {name} does not say what it is told"
     return " ".join(told[1].split())
 

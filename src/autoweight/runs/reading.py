@@ -1,8 +1,6 @@
 """What a run has written so far, read back leniently: a run may still go on, be killed, or be damaged in places."""
 
-import inspect
 import json
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,7 @@ from typing import Any
 from autoweight.config import RunConfig
 from autoweight.config.files import load_config
 from autoweight.errors import UserError
-from autoweight.methods import METHODS
+from autoweight.methods import METHODS, told_of
 from autoweight.methods.early_stop import EARLY_STOP
 from autoweight.runs.result import recovered_fractions, score_key
 from autoweight.runs.samples import Columns, read_columns, samples_file
@@ -74,12 +72,8 @@ def read_run(path: Path) -> RunView:
 
 
 def told(method: str) -> str:
-    """What a method is told, as its card says it."""
-    if method not in METHODS:
-        return ""
-    card = inspect.getmodule(METHODS[method]).__doc__ or ""
-    found = re.search(r"^Told\s+(.+?)(?=^\S|\Z)", card, flags=re.MULTILINE | re.DOTALL)
-    return "" if found is None else " ".join(found[1].split())
+    """What a method is told, as its card says it; nothing of one that has no card here."""
+    return told_of(method) if method in METHODS else ""
 
 
 def _config(path: Path, missing: list[str]) -> RunConfig | None:
