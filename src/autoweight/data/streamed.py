@@ -170,6 +170,11 @@ class StreamedLoader(Loader):
             yield epoch, plan.row(place)
 
 
+def may_skip(samples: Labelled) -> bool:
+    """Whether samples may be left out on the way, so that batches are smaller."""
+    return isinstance(samples, Streamed) and samples.reading.bad_samples == "skip"
+
+
 def warn_of_skipped(samples: Labelled) -> None:
     """Say which samples of a stream could not be read, if some could not."""
     if isinstance(samples, Streamed) and samples.bad:

@@ -12,8 +12,8 @@ import numpy as np
 from torch import nn
 
 from autoweight.config import Knob, RunConfig
-from autoweight.data import Pool, Splits, check_training_data, load_pool
-from autoweight.data.streamed import warn_of_skipped
+from autoweight.data import Labelled, Pool, Splits, check_training_data, load_pool
+from autoweight.data.streamed import Streamed, warn_of_skipped
 from autoweight.errors import RunError, require
 from autoweight.finding.fingerprint import digests
 from autoweight.methods import TrainingFacts, check_knobs, make_method
@@ -150,6 +150,7 @@ class Comparison:
                 folder.log({"event": "failed" if "why" in outcome else "trained", **job._asdict(), **outcome})
             checkpoint.remove()
         ranks.wait_for_all()
+        _learn_of_skipped(self.pool.samples, ranks)
         warn_of_skipped(self.pool.samples)
         if ranks.first:
             folder.take_in_ranks()
@@ -239,6 +240,13 @@ def prepare(config: RunConfig, pool: Pool | None = None, ranks: Ranks = ALONE) -
     comparison = Comparison(config, pool or load_pool(config.data, config.training.task))
     comparison.check(ranks)
     return comparison
+
+
+def _learn_of_skipped(samples: Labelled, ranks: Ranks) -> None:
+    """Let all ranks know which samples of a stream the others could not read."""
+    if isinstance(samples, Streamed):
+        for bad in ranks.gather(dict(samples.bad)):
+            samples.bad.update(bad)
 
 
 def _warn_where_far(method: Method, config: RunConfig, epoch_steps: int) -> None:

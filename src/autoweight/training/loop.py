@@ -26,7 +26,7 @@ from autoweight.training.device import few_threads, wait_for
 from autoweight.training.evaluate import Judged, judge
 from autoweight.training.recording import summary
 from autoweight.training.schedules import learning_rate_at
-from autoweight.training.split import PartLoader, check_split, global_method, synchronised
+from autoweight.training.split import PartLoader, StreamedPartLoader, check_split, global_method, synchronised
 from autoweight.training.steps import PlainSteps, Slot, Steps
 from autoweight.training.task import TASKS
 
@@ -224,9 +224,7 @@ def make_slots(trainings: Sequence[Training], config: TrainingConfig, ranks: Ran
         key = (id(samples), count, batch_size, training.seed, training.augmentation)
         if key not in loaders:
             chosen = samples if count == len(samples) else stratified_split(samples, (count,), training.seed)[0]
-            kind = StreamedLoader if isinstance(samples, Streamed) else Loader
-            given = (chosen, batch_size, training.seed, training.augmentation)
-            loaders[key] = kind(*given) if ranks.size == 1 else PartLoader(*given, ranks)
+            loaders[key] = make_loader(chosen, batch_size, training.seed, training.augmentation, ranks)
         return loaders[key]
 
     slots = []
@@ -257,6 +255,16 @@ def make_slots(trainings: Sequence[Training], config: TrainingConfig, ranks: Ran
             )
         )
     return slots
+
+
+def make_loader(
+    samples: Labelled, batch_size: int, seed: int, augmentation: Augmentation, ranks: Ranks = ALONE
+) -> Loader:
+    """Batches of samples in memory or of a stream; where there are several ranks, this one's part of each."""
+    streamed = isinstance(samples, Streamed)
+    if ranks.size == 1:
+        return (StreamedLoader if streamed else Loader)(samples, batch_size, seed, augmentation)
+    return (StreamedPartLoader if streamed else PartLoader)(samples, batch_size, seed, augmentation, ranks)
 
 
 def _make_steps(slots: Sequence[Slot], config: TrainingConfig, total_steps: int) -> Steps:

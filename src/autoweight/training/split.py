@@ -12,8 +12,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
 from autoweight.config import Augmentation
-from autoweight.data import Labelled, Samples
+from autoweight.data import Labelled
 from autoweight.data.loader import EpochPlan, Loader
+from autoweight.data.streamed import StreamedLoader
 from autoweight.distributed import weigh_global
 from autoweight.errors import UserError, require
 from autoweight.methods.method import Method, Weighted
@@ -23,18 +24,20 @@ from autoweight.training.task import Task
 
 
 class PartLoader(Loader):
-    """A rank's part of the batches that one process would see."""
+    """A rank's part of the batches that one process would see, in the same order."""
 
     def __init__(self, samples: Labelled, batch_size: int, seed: int, augmentation: Augmentation, ranks: Ranks) -> None:
-        if not isinstance(samples, Samples):
-            raise UserError("streamed data cannot be split over ranks yet: train them in one process.")
         super().__init__(samples, batch_size, seed, augmentation)
         size = batch_size // ranks.size
         self.part = slice(ranks.rank * size, (ranks.rank + 1) * size)
 
-    def plan(self, epoch: int) -> EpochPlan:
+    def draw(self, epoch: int) -> EpochPlan:
         """The rank's columns of an epoch's plan."""
-        return EpochPlan(*(column[:, self.part].contiguous() for column in super().plan(epoch)))
+        return EpochPlan(*(column[:, self.part].contiguous() for column in super().draw(epoch)))
+
+
+class StreamedPartLoader(PartLoader, StreamedLoader):
+    """The same of samples that are read as they come: a rank reads its own alone."""
 
 
 class GlobalWeigher(Weigher):
@@ -103,11 +106,14 @@ def replica(model: nn.Module) -> nn.Module:
     return DistributedDataParallel(model)
 
 
-def global_mean(task: Task, ranks: Ranks) -> Callable[[Tensor, Tensor | None, Tensor], Tensor]:
-    """A mean whose average over the ranks is that over the whole batch, also where some have more that count."""
-    if task.counts is None:
+def global_mean(task: Task, ranks: Ranks, may_skip: bool = False) -> Callable[[Tensor, Tensor | None, Tensor], Tensor]:
+    """A mean whose average over the ranks is that over the whole batch, also where some have more that count.
+
+    So they have where labels do not count, or where a stream `may_skip` samples that cannot be read.
+    """
+    if task.counts is None and not may_skip:
         return task.mean
-    counts = task.counts
+    counts = task.counts or (lambda labels: labels.new_ones(len(labels), dtype=torch.bool))
 
     def mean(losses: Tensor, weights: Tensor | None, labels: Tensor) -> Tensor:
         own = counts(labels).sum().clamp(min=1).to(losses.dtype)

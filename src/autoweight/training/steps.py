@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from autoweight.config import TrainingConfig
 from autoweight.data.inputs import Inputs
 from autoweight.data.loader import Batch, Loader, mix
+from autoweight.data.streamed import may_skip
 from autoweight.methods.method import Method, Setup, Weighted
 from autoweight.methods.record import Record
 from autoweight.ranks import ALONE, Ranks
@@ -139,7 +140,7 @@ class Slot:
             look=look,
             ahead=ahead,
             slopes=slopes,
-            mean=task.mean if self.ranks.size == 1 else global_mean(task, self.ranks),
+            mean=task.mean if self.ranks.size == 1 else global_mean(task, self.ranks, may_skip(samples)),
             fast=lambda work: compiled(work, config, device),
             num_samples=samples.labels.numel() if task.counts else len(samples),
             num_classes=samples.num_classes,
