@@ -4,6 +4,7 @@ from autoweight.audit import datalab
 from autoweight.audit.find import find_label_issues
 from autoweight.config import SearchConfig, TrainingConfig, presets
 from autoweight.data.indexed import Indexed
+from autoweight.data.shards import ImageShards
 from autoweight.errors import RunError, UserError
 from autoweight.finding import SearchTask, search
 from autoweight.integrations.out_of_fold import sample_weights
@@ -28,6 +29,7 @@ __all__ = [
     "Constant",
     "Fitted",
     "Focal",
+    "ImageShards",
     "Indexed",
     "MentorNet",
     "Oracle",

@@ -26,7 +26,8 @@ class DataConfig(Strict):
     folder: str = ""
     """Where the data set's files are, for sets that are read from files."""
     path: str = ""
-    """Your own data: a folder of class folders, a table (.csv, .tsv, .parquet), .npz arrays, or a .txt of texts."""
+    """Your own data: a folder of class folders or of .tar archives, a table (.csv, .tsv, .parquet), .npz arrays, or a
+    .txt of texts."""
     label: str = ""
     """Column of a table that holds the labels; by default the one called label, target or class."""
     text: str = ""

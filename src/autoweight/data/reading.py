@@ -5,6 +5,7 @@ epoch and the position. So it does not matter how many workers read, or where a 
 """
 
 import random
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +39,18 @@ class Reading:
     """What becomes of samples that cannot be read: refuse ends the training, skip leaves them out and counts them."""
     label_key: str = ""
     """Where dict rows have their label; empty takes label, labels, target or y."""
+
+
+class Raw(Dataset[Any]):
+    """A map-style data set whose samples can travel unfinished: workers read less, and devices do the rest."""
+
+    @abstractmethod
+    def raw(self, position: int) -> Any:
+        """A sample as workers hand it over."""
+
+    @abstractmethod
+    def finish(self, inputs: Inputs) -> Inputs:
+        """What networks are fed, from a batch of such inputs on any device."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +147,7 @@ class _Seeded(Dataset[Any]):
         np.random.seed(seed % 2**32)
         random.seed(seed)
         try:
-            return self.dataset[position]
+            return self.dataset.raw(position) if isinstance(self.dataset, Raw) else self.dataset[position]
         except Exception as error:  # whatever a decoder raises
             return Unreadable(position, first_line(error))
 

@@ -20,7 +20,7 @@ from autoweight.data.known_labels import known_labels
 from autoweight.data.labelled import Labelled
 from autoweight.data.labels import check_labels
 from autoweight.data.loader import Batch, EpochPlan, Loader, mix
-from autoweight.data.reading import ReadBatch, Reading, Ticket, Tickets, Unreadable, read
+from autoweight.data.reading import Raw, ReadBatch, Reading, Ticket, Tickets, Unreadable, read
 from autoweight.errors import RunError, UserError, first_line, require
 
 _SHOWN = 5
@@ -125,8 +125,12 @@ class Streamed(Labelled):
         """Of samples that are only looked at: every time with the same random numbers."""
         return [(position, mix(position)) for position in self.source[places].tolist()]
 
+    def finished(self, inputs: Inputs) -> Inputs:
+        """What networks are fed, from what was read."""
+        return self.dataset.finish(inputs) if isinstance(self.dataset, Raw) else inputs
+
     def _here(self, inputs: Inputs) -> Inputs:
-        return each(inputs, lambda part: part.to(self.device, non_blocking=True))
+        return self.finished(each(inputs, lambda part: part.to(self.device, non_blocking=True)))
 
     def _cannot(self, one: Unreadable) -> str:
         place = (self.source == one.position).nonzero().flatten()
@@ -144,22 +148,28 @@ class StreamedLoader(Loader):
 
     def batches(self, start: int, stop: int) -> Iterator[Batch]:
         """The batches of steps `start` to `stop - 1`, counted over the whole training."""
+        for inputs, row in self.read(start, stop):
+            device = self.samples.device
+            here = each(inputs, lambda part: part.to(device, non_blocking=True))  # noqa: B023 - used at once
+            yield self.finished(here, EpochPlan(*(part.to(device, non_blocking=True) for part in row)))
+
+    def read(self, start: int, stop: int) -> Iterator[tuple[Inputs, EpochPlan]]:
+        """What is read for the batches of these steps, on the host, and the rows of the plan that describe them."""
         tickets = Tickets(lambda: (self._tickets(*planned) for planned in self._rows(start, stop)))
         for (_, row), batch in zip(self._rows(start, stop), self.samples.read(tickets), strict=True):
             if batch.inputs is None:
                 why = self.samples.bad[batch.bad[0].position]
                 raise RunError(f"not one of a batch's {len(batch.bad)} samples can be read: {why}.")
-            yield self._batch(batch.inputs, row if not batch.bad else EpochPlan(*(part[batch.kept] for part in row)))
+            yield batch.inputs, row if not batch.bad else EpochPlan(*(part[batch.kept] for part in row))
+
+    def finished(self, inputs: Inputs, row: EpochPlan) -> Batch:
+        """The batch of what was read, once it lies on the device."""
+        whole = self.augmented(self.samples.finished(inputs), row)
+        return Batch(whole, self.samples.labels[row.indices], row.indices)
 
     def _tickets(self, epoch: int, row: EpochPlan) -> list[Ticket]:
         positions = self.samples.source[row.indices].tolist()
         return [(position, mix(self.seed, epoch, position)) for position in positions]
-
-    def _batch(self, inputs: Inputs, row: EpochPlan) -> Batch:
-        device = self.samples.device
-        row = EpochPlan(*(part.to(device, non_blocking=True) for part in row))
-        here = each(inputs, lambda part: part.to(device, non_blocking=True))
-        return Batch(self.augmented(here, row), self.samples.labels[row.indices], row.indices)
 
     def _rows(self, start: int, stop: int) -> Iterator[tuple[int, EpochPlan]]:
         plan, plan_epoch = None, -1

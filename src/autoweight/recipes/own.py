@@ -1,4 +1,4 @@
-"""Your own data, from a folder of class folders, a .csv, .tsv, .parquet, .npz or .txt; nothing is corrupted.
+"""Your own data: a folder of class folders or of .tar, a .csv, .tsv, .parquet, .npz or .txt; nothing is corrupted.
 
     autoweight train photos/
     autoweight train rows.csv --label COLUMN
@@ -14,9 +14,15 @@ from autoweight.config import DataConfig, RunConfig, SearchConfig, TaskName
 from autoweight.config.defaults import sensible_training
 from autoweight.config.presets import noise
 
-NETWORKS = {"images": "strided_cnn", "table": "mlp", "texts": "text_embedding", "arrays": "by_shape"}
+NETWORKS = {
+    "images": "strided_cnn",
+    "shards": "strided_cnn",
+    "table": "mlp",
+    "texts": "text_embedding",
+    "arrays": "by_shape",
+}
 """The network for each kind of data."""
-_MOST_EPOCHS = {"images": 30, "texts": 30}
+_MOST_EPOCHS = {"images": 30, "shards": 30, "texts": 30}
 """A CPU takes its time for images, and texts are soon memorised."""
 
 

@@ -15,6 +15,7 @@ import torch
 from autoweight.config import DataConfig, TaskName
 from autoweight.data.dataset import Samples
 from autoweight.data.labelled import Labelled
+from autoweight.data.own.archives import read_shards
 from autoweight.data.own.arrays import encode_arrays, read_arrays
 from autoweight.data.own.columns import encode_columns
 from autoweight.data.own.images import encode_images, read_images
@@ -42,6 +43,7 @@ class Kind(NamedTuple):
 
 KINDS: dict[KindName, Kind] = {
     "images": Kind(read_images, encode_images),
+    "shards": Kind(read_shards, encode_images),
     "table": Kind(read_table, lambda content, config: encode_columns(content)),
     "texts": Kind(read_texts, lambda content, config: encode_texts(content)),
     "arrays": Kind(read_arrays, lambda content, config: encode_arrays(content)),
@@ -60,7 +62,10 @@ def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
     """Read the user's own data; only the training part tells how they become numbers."""
     require(bool(config.path), "data.path is empty: name a folder or a file of your own.")
     kind = kind_of(Path(config.path), config.text)
-    require(not config.stream or kind == "images", "data.stream is for folders of images; other data lie in memory.")
+    require(
+        not config.stream or kind in ("images", "shards"),
+        "data.stream is for folders of images; other data lie in memory.",
+    )
     found = KINDS[kind].read(Path(config.path), config)
     train, trusted = _trusted(found, kind, config)
     test = found.test if not config.test else _another(config.test, kind, config).train

@@ -11,73 +11,64 @@ import torch
 from torch import Tensor
 
 from autoweight.config import DataConfig
-from autoweight.data.decoding import decode, pillow, shorter_side
+from autoweight.data.decoding import pillow
 from autoweight.data.image_folder import class_files
+from autoweight.data.images import Images, image_set
 from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows
 from autoweight.errors import UserError, require
 
 _SIZES_LOOKED_AT = 64
 _SMALLEST, _LARGEST = 8, 64
 _THREADS = 4
-_PARTS = {"train": ("train",), "test": ("test", "val", "valid", "validation"), "trusted": ("trusted",)}
+PARTS = {"train": ("train",), "test": ("test", "val", "valid", "validation"), "trusted": ("trusted",)}
+"""What folders with the parts of a data set are called."""
 
 
 def read_images(path: Path, config: DataConfig) -> Parts:
     """The images of a folder of class folders, or of its parts train/, test/ (or val/) and trusted/."""
     pillow()
     found = {
-        part: next((path / name for name in names if _has_folders(path / name)), None) for part, names in _PARTS.items()
+        part: next((path / name for name in names if _has_folders(path / name)), None) for part, names in PARTS.items()
     }
     folders = {own.name for own in path.iterdir() if own.is_dir()}
-    if found["train"] is None or not folders <= {name for names in _PARTS.values() for name in names}:
-        return Parts(_marked(_rows(path), path, config))
+    if found["train"] is None or not folders <= {name for names in PARTS.values() for name in names}:
+        return Parts(marked(_rows(path), path, config))
     rows = {part: None if folder is None else _rows(folder) for part, folder in found.items()}
     assert rows["train"] is not None
-    return Parts(_marked(rows["train"], found["train"], config), rows["test"], rows["trusted"])
+    return Parts(marked(rows["train"], found["train"], config), rows["test"], rows["trusted"])
 
 
 def encode_images(content: Content, config: DataConfig) -> Encoder:
     """All images of one size: what was asked for, else the middle of the training images' sizes, 64 pixels at most."""
-    size = config.image_size or _usual_size(np.asarray(content).tolist())
+    size = config.image_size or _usual_size(image_set(content, _LARGEST))
 
     def encode(part: Content) -> Encoded:
-        files = ImageFiles(np.asarray(part).tolist(), size)
-        return Encoded(files) if config.stream else _decoded(files, config)
+        images = image_set(part, size)
+        return Encoded(images) if config.stream else _decoded(images, config)
 
     return encode
 
 
-class ImageFiles:
-    """A map-style data set of image files, without labels."""
+def _decoded(images: Images, config: DataConfig) -> Encoded:
+    whys: dict[int, str] = {}
 
-    def __init__(self, paths: list[Path], size: int) -> None:
-        self.paths, self.size = paths, size
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, position: int) -> tuple[Tensor, int]:
-        return decode(self.paths[position], self.size, self.size), 0
-
-
-def _decoded(files: ImageFiles, config: DataConfig) -> Encoded:
     def one(position: int) -> Tensor | None:
         try:
-            return files[position][0]
-        except UserError:
+            return images[position][0]
+        except UserError as error:
             if config.bad_samples == "refuse":
                 raise
+            whys[position] = str(error).partition(" cannot be read")[0]
             return None
 
     with ThreadPoolExecutor(_THREADS) as threads:
-        images = list(threads.map(one, range(len(files))))
-    kept = np.array([place for place, image in enumerate(images) if image is not None], dtype=int)
-    bad = [files.paths[place] for place, image in enumerate(images) if image is None]
-    if bad:
-        shown = ", ".join(str(path) for path in bad[:5])
-        warnings.warn(f"{len(bad)} images cannot be read and were skipped: {shown}.", stacklevel=5)
+        decoded = list(threads.map(one, range(len(images))))
+    kept = np.array([place for place, image in enumerate(decoded) if image is not None], dtype=int)
+    if whys:
+        shown = ", ".join(why for _, why in sorted(whys.items())[:5])
+        warnings.warn(f"{len(whys)} images cannot be read and were skipped: {shown}.", stacklevel=5)
     require(len(kept) > 0, "not one of the images can be read.")
-    return Encoded(torch.stack([image for image in images if image is not None]), kept if bad else None)
+    return Encoded(torch.stack([image for image in decoded if image is not None]), kept if whys else None)
 
 
 def _rows(folder: Path) -> Rows:
@@ -88,7 +79,7 @@ def _rows(folder: Path) -> Rows:
     return Rows.of(paths, labels, names)
 
 
-def _marked(rows: Rows, folder: Path | None, config: DataConfig) -> Rows:
+def marked(rows: Rows, folder: Path | None, config: DataConfig) -> Rows:
     """Marks on the images that a list of file names trusts."""
     listed = Path(config.trusted)
     if not config.trusted or listed.suffix.lower() != ".txt" or not listed.is_file():
@@ -103,9 +94,10 @@ def _marked(rows: Rows, folder: Path | None, config: DataConfig) -> Rows:
     return replace(rows, marked=np.isin(rows.names, list(wanted)))
 
 
-def _usual_size(paths: list[Path]) -> int:
-    step = max(len(paths) // _SIZES_LOOKED_AT, 1)
-    sides = [side for path in paths[::step] if (side := shorter_side(path)) is not None]
+def _usual_size(images: Images) -> int:
+    step = max(len(images) // _SIZES_LOOKED_AT, 1)
+    looked_at = map(images.shorter_side, range(0, len(images), step))
+    sides = [side for side in looked_at if side is not None]
     return int(np.clip(np.median(sides) if sides else _LARGEST, _SMALLEST, _LARGEST))
 
 

@@ -6,12 +6,13 @@ from typing import Literal
 
 import numpy as np
 
+from autoweight.data.own.archives import count_archived, holds_shards
 from autoweight.data.own.images import count_images
 from autoweight.data.own.tables import TABLES
 from autoweight.errors import UserError, require
 
-KindName = Literal["images", "table", "texts", "arrays"]
-ENDINGS = (*TABLES, ".npz", ".txt")
+KindName = Literal["images", "shards", "table", "texts", "arrays"]
+ENDINGS = (*TABLES, ".npz", ".txt", ".tar")
 
 
 def kind_of(path: Path, text: str) -> KindName:
@@ -22,10 +23,12 @@ def kind_of(path: Path, text: str) -> KindName:
     ending = path.suffix.lower()
     if path.is_dir():
         require(not text, f"--text names a column of a table, but {path} is a folder.")
-        return "images"
+        return "shards" if holds_shards(path) else "images"
     if ending in TABLES:
         return "texts" if text else "table"
     require(not text, f"--text names a column of a table, but {path.name} is none.")
+    if ending == ".tar":
+        return "shards"
     if ending == ".npz":
         return "arrays"
     if ending == ".txt":
@@ -36,6 +39,8 @@ def kind_of(path: Path, text: str) -> KindName:
 def count_of(path: Path) -> int:
     """About how many samples there are, from a quick look; 0 where it cannot be told."""
     try:
+        if holds_shards(path):
+            return count_archived(path)
         if path.is_dir():
             return count_images(path)
         if path.suffix.lower() in (".parquet", ".pq"):
