@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from autoweight.config import DataConfig
 from autoweight.data import Samples, as_samples, check_training_data, load_pool
+from autoweight.data.augmentation import crop_flip
 from autoweight.data.corruptions import asymmetric_noise, long_tail, step_imbalance, uniform_noise
-from autoweight.data.loader import Loader, crop_flip
+from autoweight.data.loader import Loader
 from autoweight.data.splits import stratified_split
 from autoweight.errors import UserError
 
@@ -136,15 +137,15 @@ def test_loader_gives_inputs_and_labels_of_the_indices():
 
 def test_crop_flip_shows_a_window_of_the_padded_image():
     images = torch.arange(1, 40 * 3 * 6 * 5 + 1, dtype=torch.float32).view(40, 3, 6, 5)
-    row = Loader(Samples.of(images, torch.zeros(40, dtype=torch.long), 1), 40, seed=0).plan(0).row(0)
-    changed = crop_flip(images, row)
+    row = Loader(Samples.of(images, torch.zeros(40, dtype=torch.long), 1), 40, 0, "crop_flip").plan(0).row(0)
+    changed = crop_flip(images, row.window, row.flip)
     padded = torch.nn.functional.pad(images, (4,) * 4)
-    for image, whole, top, left, flip in zip(changed, padded, row.top, row.left, row.flip, strict=True):
+    for image, whole, top, left, flip in zip(changed, padded, *row.window.T, row.flip, strict=True):
         window = whole[:, top : top + 6, left : left + 5]
         assert torch.equal(image, window.flip(-1) if flip else window)
     assert row.flip.any()
     assert not row.flip.all()
-    assert set(row.top.tolist()) == set(row.left.tolist()) == set(range(9))
+    assert set(row.window[:, 0].tolist()) == set(row.window[:, 1].tolist()) == set(range(9))
 
 
 def test_a_plan_row_chosen_on_the_device_is_the_same():

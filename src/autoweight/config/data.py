@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from autoweight.config.strict import Strict
 from autoweight.errors import require
 
-Augmentation = Literal["none", "crop_flip"]
+Augmentation = Literal["none", "crop_flip", "resized_crop_flip"]
 Noise = Literal["none", "uniform", "uniform_other", "asymmetric", "cifar10_asymmetric"]
 Imbalance = Literal["none", "step", "longtail"]
 BadSamples = Literal["refuse", "skip"]
@@ -67,7 +67,8 @@ class DataConfig(Strict):
     rare_classes: tuple[int, ...] = (0, 1)
     """The classes that step imbalance cuts."""
     augmentation: Augmentation = "none"
-    """crop_flip shifts training images by up to 4 pixels and flips half of them."""
+    """crop_flip shifts training images by up to 4 pixels and flips half of them; resized_crop_flip enlarges a random
+    part of each, 8 to 100 % of its area, to its whole size, and flips half of them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

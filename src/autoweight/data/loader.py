@@ -1,18 +1,17 @@
 """Device-resident loading: the whole set stays on the device; a batch is a row of an epoch's plan."""
 
 from collections.abc import Iterator
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from autoweight.config import Augmentation
+from autoweight.data.augmentation import AUGMENTATIONS
 from autoweight.data.dataset import Samples
 from autoweight.data.inputs import Inputs, each
 from autoweight.data.labelled import Labelled
 from autoweight.errors import require, unknown
-
-_PADDING = 4
 
 
 class Batch(NamedTuple):
@@ -24,12 +23,11 @@ class Batch(NamedTuple):
 
 
 class EpochPlan(NamedTuple):
-    """All that is random about an epoch's batches, `[steps, batch]` each; drawn on the CPU for any device."""
+    """All that is random about an epoch's batches, `[steps, batch, ...]` each; drawn on the CPU for any device."""
 
     indices: Tensor
-    top: Tensor
-    """Where an augmented image's window begins in the padded one."""
-    left: Tensor
+    window: Tensor
+    """What is seen of an augmented image, `[steps, batch, numbers]`: see augmentation.py."""
     flip: Tensor
 
     def row(self, step: int | Tensor) -> "EpochPlan":
@@ -56,15 +54,15 @@ class Loader:
     """
 
     def __init__(self, samples: Labelled, batch_size: int, seed: int, augmentation: Augmentation = "none") -> None:
-        if augmentation not in get_args(Augmentation):
-            raise unknown("augmentation", augmentation, get_args(Augmentation))
+        if augmentation not in AUGMENTATIONS:
+            raise unknown("augmentation", augmentation, AUGMENTATIONS)
         shape = samples.input_shape
         images = isinstance(shape, tuple) and len(shape) == 3
         require(augmentation == "none" or images, f"only images can be augmented, not inputs of shape {shape}.")
         self.samples = samples
         self.batch_size = batch_size
         self.seed = seed
-        self.augmentation = augmentation
+        self.augment = AUGMENTATIONS[augmentation]
         self.steps_per_epoch = len(samples) // batch_size
 
     def plan(self, epoch: int) -> EpochPlan:
@@ -76,9 +74,7 @@ class Loader:
         generator = torch.Generator().manual_seed(mix(self.seed, epoch))
         shape = (self.steps_per_epoch, self.batch_size)
         indices = torch.randperm(len(self.samples), generator=generator)[: shape[0] * shape[1]].view(shape)
-        top, left = torch.randint(2 * _PADDING + 1, (2, *shape), generator=generator)
-        flip = torch.rand(shape, generator=generator) < 0.5
-        return EpochPlan(indices, top, left, flip)
+        return EpochPlan(indices, *self.augment.draw(shape, self.samples.input_shape, generator))
 
     def batches(self, start: int, stop: int) -> Iterator[Batch]:
         """The batches of steps `start` to `stop - 1`, counted over the whole training."""
@@ -97,21 +93,13 @@ class Loader:
 
     def augmented(self, inputs: Inputs, row: EpochPlan) -> Inputs:
         """Inputs of a row, augmented as it says."""
-        return each(inputs, lambda images: crop_flip(images, row)) if self.augmentation == "crop_flip" else inputs
+        return each(inputs, lambda images: self.augment.apply(images, row.window, row.flip))
+
+    def look(self) -> Inputs:
+        """Inputs of some samples, as networks get them."""
+        return self.batch(self.plan(0).row(0)).inputs
 
 
 def _send(part: Tensor, device: torch.device) -> Tensor:
     """To a GPU without waiting for what it is doing."""
     return part.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else part.to(device)
-
-
-def crop_flip(images: Tensor, row: EpochPlan) -> Tensor:
-    """Shift each image `[batch, channels, height, width]` by up to 4 pixels over zeros; flip half of them."""
-    height, width = images.shape[2:]
-    padded = torch.nn.functional.pad(images, (_PADDING,) * 4)
-    rows = row.top[:, None] + torch.arange(height, device=images.device)
-    columns = torch.arange(width, device=images.device)
-    columns = row.left[:, None] + torch.where(row.flip[:, None], columns.flip(0), columns)
-    image = torch.arange(len(images), device=images.device)
-    picked = padded[image[:, None, None], :, rows[:, :, None], columns[:, None, :]]
-    return picked.permute(0, 3, 1, 2)  # in memory channels come last, as GPUs like it

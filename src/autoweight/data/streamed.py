@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.data import IterableDataset
 
 from autoweight.config import TaskName
-from autoweight.data.inputs import Inputs, each, rows, shapes
+from autoweight.data.inputs import Inputs, each, parts, rows, shapes
 from autoweight.data.known_labels import known_labels
 from autoweight.data.labelled import Labelled
 from autoweight.data.labels import check_labels
@@ -66,7 +66,7 @@ class Streamed(Labelled):
             raise UserError(f"labels must be numbers, all of one shape, but are not: {first_line(error)}.") from error
         checked, classes = check_labels(given, num_classes, task)
         one = cls(dataset, reading, torch.zeros(0, 1), checked, checked, positions, classes, bad=bad)
-        return replace(one, example=one._first(2))
+        return replace(one, example=one.head(2))
 
     @property
     def input_shape(self) -> Any:
@@ -75,7 +75,16 @@ class Streamed(Labelled):
 
     def head(self, count: int) -> Inputs:
         """The inputs of the first few samples."""
-        return rows(self.example, slice(count)) if count <= 2 else self._first(count)
+        known = len(parts(self.example)[0])
+        return rows(self.example, slice(count)) if 0 < min(count, len(self)) <= known else self._here(self.raw(count))
+
+    def raw(self, count: int) -> Inputs:
+        """What is read of the first few samples; of more than these where some cannot be read."""
+        for looked_at in (count, _LOOKED_AT):
+            (batch,) = self.read([self._tickets(torch.arange(min(looked_at, len(self))))], num_workers=0)
+            if len(batch.kept) >= min(count, len(self)) and batch.inputs is not None:
+                return rows(batch.inputs, slice(count))
+        raise UserError(f"of the first {looked_at} samples next to none can be read: {next(iter(self.bad.values()))}.")
 
     def chunks(self, size: int) -> Iterator[tuple[Inputs, Tensor]]:
         """All inputs in order, some at a time, each with its labels; every time with the same random numbers."""
@@ -105,21 +114,14 @@ class Streamed(Labelled):
             example=each(self.example, lambda part: part.to(device)),
         )
 
-    def read(self, tickets: Iterable[list[Ticket]]) -> Iterator[ReadBatch]:
+    def read(self, tickets: Iterable[list[Ticket]], num_workers: int | None = None) -> Iterator[ReadBatch]:
         """Batches of samples, once it is settled what becomes of those that cannot be read."""
-        for batch in read(self.dataset, tickets, self.reading, pin=self.device.type == "cuda"):
+        how = self.reading if num_workers is None else replace(self.reading, num_workers=num_workers)
+        for batch in read(self.dataset, tickets, how, pin=self.device.type == "cuda"):
             for one in batch.bad:
                 require(self.reading.bad_samples == "skip", f"{self._cannot(one)}: replace it, or skip bad samples.")
                 self.bad[one.position] = one.why
             yield batch
-
-    def _first(self, count: int) -> Inputs:
-        """Of more than these where some cannot be read."""
-        for looked_at in (count, _LOOKED_AT):
-            (batch,) = self.read([self._tickets(torch.arange(min(looked_at, len(self))))])
-            if len(batch.kept) >= min(count, len(self)) and batch.inputs is not None:
-                return self._here(rows(batch.inputs, slice(count)))
-        raise UserError(f"of the first {looked_at} samples next to none can be read: {next(iter(self.bad.values()))}.")
 
     def _tickets(self, places: Tensor) -> list[Ticket]:
         """Of samples that are only looked at: every time with the same random numbers."""
@@ -139,19 +141,20 @@ class Streamed(Labelled):
 
 
 class StreamedLoader(Loader):
-    """A `Loader` of samples that are read as they come: the same order for the same seed and step.
-
-    Its batches cannot be chosen on the device, so that steps of streamed trainings are not captured in a CUDA graph.
-    """
+    """A `Loader` of samples that are read as they come: the same order for the same seed and step."""
 
     samples: Streamed
 
     def batches(self, start: int, stop: int) -> Iterator[Batch]:
         """The batches of steps `start` to `stop - 1`, counted over the whole training."""
         for inputs, row in self.read(start, stop):
-            device = self.samples.device
-            here = each(inputs, lambda part: part.to(device, non_blocking=True))  # noqa: B023 - used at once
-            yield self.finished(here, EpochPlan(*(part.to(device, non_blocking=True) for part in row)))
+            yield self.sent(inputs, row)
+
+    def sent(self, inputs: Inputs, row: EpochPlan) -> Batch:
+        """The batch of what was read, sent to the device."""
+        device = self.samples.device
+        here = each(inputs, lambda part: part.to(device, non_blocking=True))
+        return self.finished(here, EpochPlan(*(part.to(device, non_blocking=True) for part in row)))
 
     def read(self, start: int, stop: int) -> Iterator[tuple[Inputs, EpochPlan]]:
         """What is read for the batches of these steps, on the host, and the rows of the plan that describe them."""
@@ -161,6 +164,10 @@ class StreamedLoader(Loader):
                 why = self.samples.bad[batch.bad[0].position]
                 raise RunError(f"not one of a batch's {len(batch.bad)} samples can be read: {why}.")
             yield batch.inputs, row if not batch.bad else EpochPlan(*(part[batch.kept] for part in row))
+
+    def look(self) -> Inputs:
+        """Inputs of a few samples, as networks get them."""
+        return self.samples.head(2)
 
     def finished(self, inputs: Inputs, row: EpochPlan) -> Batch:
         """The batch of what was read, once it lies on the device."""

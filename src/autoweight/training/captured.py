@@ -1,7 +1,8 @@
 """Steps captured in one CUDA graph: every network on a forked stream of its own, and nothing left to the host.
 
 The step counter, the learning rate, the progress and the choice of the batch all live on the device, so that a step
-is one replay. The networks are used as they are.
+is one replay; of streamed samples, the host puts the next ones into their place (feeds.py). The networks are used as
+they are.
 """
 
 import copy
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from autoweight.config import TrainingConfig
 from autoweight.data.inputs import Inputs, parts
 from autoweight.data.loader import Batch, mix
+from autoweight.training.feeds import make_feed
 from autoweight.training.precision import compiled
 from autoweight.training.schedules import learning_rate_at
 from autoweight.training.steps import Slot, Steps, StepsOutcome, first_bad_steps, is_sound
@@ -37,7 +39,7 @@ class CapturedSteps(Steps):
         self.step = torch.zeros((), dtype=torch.long, device=device)
         self.loss_sums = torch.zeros(len(slots), device=device)
         self.good_steps = torch.zeros(len(slots), dtype=torch.long, device=device)
-        self.plans = [loader.plan(0) for loader in self.loaders]
+        self.feeds = [make_feed(loader) for loader in self.loaders]
         with kept(state for slot in slots for state in slot.tensors()):
             self.graph = capture(self._all_steps)
 
@@ -47,27 +49,26 @@ class CapturedSteps(Steps):
         self.step.fill_(start)
         self.loss_sums.zero_()
         self.good_steps.zero_()
+        for feed in self.feeds:
+            feed.begin(start, stop)
         for step in range(start, stop):
-            self._load_plans(step, first=step == start)
-            self.graph.replay()
+            fits = [feed.load(step) for feed in self.feeds]
+            if all(fits):
+                self.graph.replay()
+            else:
+                with repeatable_kernels():
+                    self._all_steps()
+        for feed in self.feeds:
+            feed.end()
         return StepsOutcome(self.loss_sums / (stop - start), first_bad_steps(self.good_steps, start, stop))
-
-    def _load_plans(self, step: int, first: bool) -> None:
-        """Put the plans of epochs that begin with this step where the graph reads them."""
-        for plan, loader in zip(self.plans, self.loaders, strict=True):
-            epoch, row = divmod(step, loader.steps_per_epoch)
-            if first or row == 0:
-                for place, part in zip(plan, loader.plan(epoch), strict=True):
-                    place.copy_(part, non_blocking=True)
 
     def _from_outside(self) -> tuple[Tensor, Tensor, list[Batch]]:
         """Learning rate, progress and every loader's batch: two dozen small operations, or a few when compiled."""
         step = self.step.clamp(max=self.total_steps - 1)  # the runs before a capture go beyond the shortest trainings
-        sources = zip(self.loaders, self.plans, strict=True)
         return (
             self.rates.index_select(0, step.view(1)).squeeze(0),
             step.double() / self.total_steps,
-            [loader.batch(plan.row(step % loader.steps_per_epoch)) for loader, plan in sources],
+            [feed.batch(step) for feed in self.feeds],
         )
 
     def _all_steps(self) -> None:

@@ -14,7 +14,6 @@ from autoweight.config import Augmentation, TrainingConfig
 from autoweight.data import Labelled, check_training_data
 from autoweight.data.loader import Loader
 from autoweight.data.splits import stratified_split
-from autoweight.data.streamed import Streamed, StreamedLoader
 from autoweight.errors import first_line, require
 from autoweight.methods.method import Method
 from autoweight.ranks import ALONE, Ranks
@@ -26,7 +25,7 @@ from autoweight.training.device import few_threads, wait_for
 from autoweight.training.evaluate import Judged, judge
 from autoweight.training.recording import summary
 from autoweight.training.schedules import learning_rate_at
-from autoweight.training.split import PartLoader, StreamedPartLoader, check_split, global_method, synchronised
+from autoweight.training.split import check_split, global_method, make_loader, synchronised
 from autoweight.training.steps import PlainSteps, Slot, Steps
 from autoweight.training.task import TASKS
 
@@ -257,26 +256,14 @@ def make_slots(trainings: Sequence[Training], config: TrainingConfig, ranks: Ran
     return slots
 
 
-def make_loader(
-    samples: Labelled, batch_size: int, seed: int, augmentation: Augmentation, ranks: Ranks = ALONE
-) -> Loader:
-    """Batches of samples in memory or of a stream; where there are several ranks, this one's part of each."""
-    streamed = isinstance(samples, Streamed)
-    if ranks.size == 1:
-        return (StreamedLoader if streamed else Loader)(samples, batch_size, seed, augmentation)
-    return (StreamedPartLoader if streamed else PartLoader)(samples, batch_size, seed, augmentation, ranks)
-
-
 def _make_steps(slots: Sequence[Slot], config: TrainingConfig, total_steps: int) -> Steps:
-    """Captured steps on a GPU where methods and networks allow it, nothing is streamed and no other rank takes part."""
-    loaders = [loader for slot in slots for loader in (slot.loader, slot.trusted)]
-    resident = not any(isinstance(loader, StreamedLoader) for loader in loaders) and slots[0].ranks.size == 1
-    on_gpu = slots[0].loader.samples.device.type == "cuda"
-    if not (on_gpu and resident and all(slot.method.capturable for slot in slots)):
+    """Captured steps on a GPU where methods and networks allow it and no other rank takes part."""
+    on_gpu, alone = slots[0].loader.samples.device.type == "cuda", slots[0].ranks.size == 1
+    if not (on_gpu and alone and all(slot.method.capturable for slot in slots)):
         return PlainSteps(slots, config, total_steps)
     try:
         for slot in slots:
-            check_buffers(slot.model, slot.loader.batch(slot.loader.plan(0).row(0)).inputs)
+            check_buffers(slot.model, slot.loader.look())
         return CapturedSteps(slots, config, total_steps)
     except torch.OutOfMemoryError:
         raise  # plain steps would take as much

@@ -14,11 +14,11 @@ from torch.nn.parallel import DistributedDataParallel
 from autoweight.config import Augmentation
 from autoweight.data import Labelled
 from autoweight.data.loader import EpochPlan, Loader
-from autoweight.data.streamed import StreamedLoader
+from autoweight.data.streamed import Streamed, StreamedLoader
 from autoweight.distributed import weigh_global
 from autoweight.errors import UserError, require
 from autoweight.methods.method import Method, Weighted
-from autoweight.ranks import Ranks
+from autoweight.ranks import ALONE, Ranks
 from autoweight.strategy import Weigher
 from autoweight.training.task import Task
 
@@ -38,6 +38,16 @@ class PartLoader(Loader):
 
 class StreamedPartLoader(PartLoader, StreamedLoader):
     """The same of samples that are read as they come: a rank reads its own alone."""
+
+
+def make_loader(
+    samples: Labelled, batch_size: int, seed: int, augmentation: Augmentation, ranks: Ranks = ALONE
+) -> Loader:
+    """Batches of samples in memory or of a stream; where there are several ranks, this one's part of each."""
+    streamed = isinstance(samples, Streamed)
+    if ranks.size == 1:
+        return (StreamedLoader if streamed else Loader)(samples, batch_size, seed, augmentation)
+    return (StreamedPartLoader if streamed else PartLoader)(samples, batch_size, seed, augmentation, ranks)
 
 
 class GlobalWeigher(Weigher):

@@ -75,7 +75,7 @@ class GraphedWorkers(Workers):
 
     def _build(self, starts: list[nn.Module]) -> None:
         loader = self.loaders[0]
-        if draws_random_numbers(starts[0], loader.batch(loader.plan(0).row(0)).inputs):
+        if draws_random_numbers(starts[0], loader.look()):
             raise RuntimeError("it draws random numbers, which captured networks cannot draw alike")
         own, device = self.own_slots.tolist(), self.problem.device
         self.strategy_params = torch.zeros(len(own), self.problem.num_params, device=device)
