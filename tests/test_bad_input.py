@@ -155,10 +155,6 @@ FLAGS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: said("train", rows(), "--method", "early_stop"),
         "early_stop stops where trusted samples say, and there are none: name some with --trusted, or choose another",
     ),
-    "a streamed search": (
-        lambda: said("search", folder(count=30), "--data.stream", "--data.val-size", "9"),
-        "a search trains many networks on data in memory, not on streamed ones",
-    ),
     "a module that is not there": (
         lambda: said("train", rows(), "--network", "nosuch:make"),
         "there is no module 'nosuch' here",

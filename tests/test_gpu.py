@@ -14,13 +14,17 @@ from torch.testing import assert_close
 import autoweight as aw
 from autoweight.config import TrainingConfig
 from autoweight.data import Samples
+from autoweight.data.decoding import standardised
 from autoweight.data.loader import Loader
+from autoweight.data.reading import Raw, Reading
+from autoweight.data.streamed import Streamed, StreamedLoader
 from autoweight.methods import TrainingFacts, make_method
 from autoweight.methods.method import Weighted
 from autoweight.models import make_network
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.training import loop
 from autoweight.training.captured import CapturedSteps, repeatable_kernels
+from autoweight.training.feeds import Lane
 from autoweight.training.loop import Training, train
 from autoweight.training.steps import PlainSteps, Slot
 from autoweight.workers import GraphedWorkers, Problem, SequentialWorkers, make_workers
@@ -37,6 +41,7 @@ pytestmark = [
 ]
 
 DEVICE = "cuda"
+SMALL_CNN = partial(make_network, "small_cnn", (3, 16, 16), 3)
 PARAMS = torch.tensor([[-3.0, 1.0, -0.5], [0.0, 0.0, 0.0], [2.0, 0.0, 1.0], [-8.0, 0.0, -2.0]])
 
 
@@ -202,3 +207,94 @@ def test_a_captured_training_is_recorded_and_stays_the_same():
 def test_a_method_that_cannot_be_captured_trains_plainly():
     setting = SETTINGS["momentum"]
     assert all(tensor.isfinite().all() for tensor in trained(setting, LookAhead()))
+
+
+class Pixels(Raw):
+    """Images that travel as bytes; some cannot be read."""
+
+    def __init__(self, count: int = 320, bad: tuple[int, ...] = ()) -> None:
+        generator = torch.Generator().manual_seed(0)
+        self.bytes = torch.randint(256, (count, 16, 16, 3), dtype=torch.uint8, generator=generator)
+        self.targets, self.bad = (torch.arange(count) % 3).tolist(), bad
+
+    def __len__(self) -> int:
+        return len(self.bytes)
+
+    def raw(self, position: int):
+        if position in self.bad:
+            raise OSError("image file is truncated")
+        return self.bytes[position], self.targets[position]
+
+    def finish(self, inputs):
+        return standardised(inputs)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("bad", [(), (7, 20)])
+def test_captured_steps_of_a_stream_equal_plain_ones(workers, bad, monkeypatch):
+    config = replace(TRAINING, batch_size=32, learning_rate=0.01, average=0.8)
+    slots, replayed, replay = [], [], torch.cuda.CUDAGraph.replay
+    monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", lambda graph: replayed.append(replay(graph)))
+    for kind in (PlainSteps, CapturedSteps):
+        torch.manual_seed(0)
+        reading = Reading(num_workers=workers, bad_samples="skip")
+        stream = Streamed.of(Pixels(bad=bad), reading, labels=Pixels().targets).to(DEVICE)
+        loader = StreamedLoader(stream, 32, 1, "resized_crop_flip")
+        model = nn.Sequential(
+            nn.Conv2d(3, 8, 3, stride=2), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.LazyLinear(3)
+        )
+        model(torch.zeros(2, 3, 16, 16))
+        slot = Slot(model.to(DEVICE), loader, Weighted(aw.load("auto", class_counts=stream.class_counts.cpu())), config)
+        steps = kind([slot], config, total_steps=40)
+        with repeatable_kernels():
+            losses = torch.stack([steps.run(0, 13).losses, steps.run(13, 40).losses])
+        slots.append([losses, *slot.tensors()])
+    for one, two in zip(*slots, strict=True):
+        assert_close(two.double(), one.double(), atol=1e-3, rtol=1e-3)
+    assert len(replayed) == 40 if not bad else 32 <= len(replayed) < 40  # at most two of an epoch's ten lack a sample
+
+
+def test_a_busy_gpu_gets_every_batch_of_a_lane_in_order():
+    places = [torch.zeros(64, 1024, device=DEVICE)]
+    lane, slow, seen = Lane(places), torch.randn(4096, 4096, device=DEVICE), []
+    for value in range(20):
+        lane.put([torch.full((64, 1024), float(value)).pin_memory()])
+        for _ in range(8):
+            slow = (slow @ slow).clamp(-1, 1)  # the host is far ahead of this
+        seen.append(torch.stack(places[0].aminmax()))
+    assert torch.stack(seen).tolist() == [[value, value] for value in range(20)]
+
+
+def test_a_streamed_training_is_captured_and_goes_on_to_the_same_parameters(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(loop, "CapturedSteps", lambda *parts: made.append(CapturedSteps(*parts)) or made[-1])
+    config = replace(TRAINING, batch_size=32, learning_rate=0.01)
+
+    def run_it(checkpoint: CheckpointFile | None = None, kill_at: int | None = None):
+        def kill(report):
+            if report.stage == kill_at:
+                raise KilledError
+
+        data = Streamed.of(Pixels(), Reading(num_workers=2)).to(DEVICE)
+        training = Training(SMALL_CNN, data, data, None, 5, "resized_crop_flip", on_stage=kill)
+        return list(train([training], config, checkpoint).trained[0].slot.tensors())
+
+    with pytest.raises(KilledError):
+        run_it(CheckpointFile(tmp_path / "run"), kill_at=1)
+    for one, two in zip(run_it(CheckpointFile(tmp_path / "run")), run_it(), strict=True):
+        assert_close(one.double(), two.double(), atol=1e-5, rtol=1e-5)
+    assert len(made) == 3
+
+
+def test_graphed_workers_on_a_stream_equal_those_in_memory():
+    outcomes = []
+    for data in (Streamed.of(Pixels()), Streamed.of(Pixels()).in_memory()):
+        config = replace(TRAINING, batch_size=32, learning_rate=0.01)
+        problem = Problem(
+            make, data, Streamed.of(Pixels(90)).in_memory(), config, augmentation="crop_flip", device=DEVICE
+        )
+        workers = GraphedWorkers(problem, 4)
+        workers.begin(seed=3)
+        outcomes.append([workers.run_stage(stage, PARAMS) for stage in range(3)])
+    for one, two in zip(*outcomes, strict=True):
+        assert_close(one.loss, two.loss, atol=1e-5, rtol=1e-5)

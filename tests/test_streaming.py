@@ -1,7 +1,7 @@
 """Data sets that are read as they come, through torch's DataLoader."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -222,12 +222,41 @@ def test_a_stream_is_evaluated_as_memory_is():
     assert score(model, Streamed.of(data)) == score(model, data.blobs)
 
 
-def test_a_search_says_that_it_needs_data_in_memory():
-    stream = Streamed.of(Blobs(noise=0.1))
-    with pytest.raises(aw.UserError, match="a search trains many networks on data in memory, not on streamed ones"):
-        aw.search(make_model, stream, make_blobs())
+SEARCH = aw.SearchConfig(num_episodes=2, num_workers=5, choice_rounds=1, warmup_stages=1, episode_share=1.0)
+
+
+def test_a_search_on_a_stream_finds_what_one_in_memory_finds():
+    training = replace(TRAINING, epochs=2, num_stages=3)
+    val = Blobs(blobs=make_blobs(60, seed=9))
+    mlp = lambda: nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 3))  # noqa: E731
+    tables = [
+        aw.search(mlp, train, val, SEARCH, training=training).table
+        for train, val in (
+            (Blobs().blobs, val.blobs),
+            (Streamed.of(Blobs()), Streamed.of(val)),
+        )
+    ]
+    assert torch.equal(*tables)
+
+
+def test_samples_of_a_search_that_cannot_be_read_are_skipped_and_said():
+    data = Blobs(bad=(7,))
+    stream = Streamed.of(data, Reading(bad_samples="skip"), labels=data.blobs.labels)
+    with pytest.warns(UserWarning, match=r"^1 samples cannot be read and were skipped: sample 7, "):
+        aw.search(make_model, stream, make_blobs(60, seed=9), replace(SEARCH, num_episodes=1), training=TRAINING)
+
+
+def test_random_data_sets_are_frozen_for_a_search_unless_they_are_streamed():
     with (
         pytest.warns(UserWarning, match="its random transforms are frozen"),
         pytest.raises(aw.UserError, match="batch of"),
     ):
         aw.search(make_model, Blobs(noise=0.1), make_blobs())
+
+
+def test_a_stream_in_memory_leaves_out_what_cannot_be_read():
+    data = Blobs(bad=(7,))
+    memory = Streamed.of(data, Reading(bad_samples="skip"), labels=data.blobs.labels).in_memory()
+    assert memory.source.tolist() == [place for place in range(60) if place != 7]
+    assert torch.equal(memory.inputs, data.blobs.inputs[memory.source])
+    assert torch.equal(memory.labels, data.blobs.labels[memory.source])

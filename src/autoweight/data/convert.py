@@ -32,10 +32,8 @@ def as_samples(
     """
     if isinstance(data, Samples):
         return data
-    require(
-        not isinstance(data, Streamed),
-        "a search trains many networks on data in memory, not on streamed ones: pass tensors, or a part that fits.",
-    )
+    if isinstance(data, Streamed):
+        return data.in_memory()
     is_pair = _is_pair(data)
     if not is_pair:
         check_map_style(data)

@@ -62,7 +62,7 @@ class Loader:
         self.samples = samples
         self.batch_size = batch_size
         self.seed = seed
-        self.augment = AUGMENTATIONS[augmentation]
+        self.augmentation, self.augment = augmentation, AUGMENTATIONS[augmentation]
         self.steps_per_epoch = len(samples) // batch_size
 
     def plan(self, epoch: int) -> EpochPlan:

@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.utils.data import IterableDataset
 
 from autoweight.config import TaskName
-from autoweight.data.inputs import Inputs, each, parts, rows, shapes
+from autoweight.data.dataset import Samples
+from autoweight.data.inputs import Inputs, each, parts, rows, shapes, together
 from autoweight.data.known_labels import known_labels
 from autoweight.data.labelled import Labelled
 from autoweight.data.labels import check_labels
@@ -25,6 +26,7 @@ from autoweight.errors import RunError, UserError, first_line, require
 
 _SHOWN = 5
 _LOOKED_AT = 32
+_AT_A_TIME = 256
 
 
 @dataclass(frozen=True)
@@ -88,11 +90,26 @@ class Streamed(Labelled):
 
     def chunks(self, size: int) -> Iterator[tuple[Inputs, Tensor]]:
         """All inputs in order, some at a time, each with its labels; every time with the same random numbers."""
+        for inputs, places in self._in_order(size):
+            yield self._here(inputs), self.labels[places]
+
+    def in_memory(self) -> Samples:
+        """The same samples, read once and finished; those that cannot be read are left out."""
+        found = [(self._here(inputs), places) for inputs, places in self._in_order(_AT_A_TIME)]
+        require(len(found) > 0, f"no sample of the data set can be read: {next(iter(self.bad.values()), '')}.")
+        kept = self.take(torch.cat([places for _, places in found]))
+        inputs = together([inputs for inputs, _ in found], torch.cat)
+        source = kept.source.to(self.device)
+        about = (kept.labels, kept.true_labels, source, kept.num_classes, kept.names, kept.class_names)
+        return Samples(inputs, *about)
+
+    def _in_order(self, size: int) -> Iterator[tuple[Inputs, Tensor]]:
+        """What is read of all samples, some at a time, and which they are."""
         places = torch.arange(len(self)).split(size)
         tickets = Tickets(lambda: (self._tickets(part) for part in places))
         for part, batch in zip(places, self.read(tickets), strict=True):
             if batch.inputs is not None:
-                yield self._here(batch.inputs), self.labels[part[batch.kept]]
+                yield batch.inputs, part[batch.kept]
 
     def take(self, positions: Tensor) -> "Streamed":
         """The samples at these positions."""

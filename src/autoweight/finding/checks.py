@@ -8,6 +8,7 @@ from torch import Tensor
 from autoweight.config import SearchConfig, TrainingConfig
 from autoweight.data.dataset import Samples
 from autoweight.data.inputs import parts
+from autoweight.data.labelled import Labelled
 from autoweight.errors import require, unknown
 from autoweight.strategy import Rule
 from autoweight.strategy.rule import BOUNDS
@@ -47,14 +48,14 @@ def check_search(config: SearchConfig, training: TrainingConfig) -> None:
     )
 
 
-def warn_of_validation(train: Samples, val: Samples) -> None:
+def warn_of_validation(train: Labelled, val: Samples) -> None:
     """Say where a validation set is too small to choose by, or not apart from the training set."""
     if len(val) < _FEW:
         warnings.warn(
             f"{len(val)} validation samples tell little: strategies are chosen by luck. Trust some hundreds.",
             stacklevel=5,
         )
-    shared = _shared(train, val)
+    shared = _shared(train, val) if isinstance(train, Samples) else 0  # streams are not read for that
     if shared > 0.01 * len(val):  # large sets of images have some twins
         warnings.warn(
             f"{shared} of {len(val)} validation samples are in the training set too: networks memorise them, and the "

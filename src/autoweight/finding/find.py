@@ -12,6 +12,7 @@ from torch import nn
 from autoweight.config import Augmentation, SearchConfig, TrainingConfig
 from autoweight.data import check_training_data
 from autoweight.data.convert import DataLike
+from autoweight.data.streamed import warn_of_skipped
 from autoweight.errors import require
 from autoweight.finding.agents import make_agent
 from autoweight.finding.checks import check_search, warn_of_validation
@@ -97,6 +98,8 @@ class SearchJob(NamedTuple):
             agent = make_agent(config, problem.training.num_stages, self.seed)
             file = None if checkpoint is None else SharedCheckpointFile(checkpoint.expanduser(), ranks)
             found = SearchLoop(workers, agent, config, self.seed, file, listen).run()
+        for one in self.problems:
+            warn_of_skipped(one.train)
         counts = problem.train.class_counts if len(self.problems) == 1 else None  # those of one task are not another's
         return Strategy(found.table, problem.rule, config.warmup_stages, counts, self._info(found))
 

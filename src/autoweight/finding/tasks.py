@@ -10,6 +10,8 @@ from torch import nn
 from autoweight.config import Augmentation, SearchConfig, TrainingConfig
 from autoweight.data import Samples, as_samples
 from autoweight.data.convert import DataLike
+from autoweight.data.labelled import Labelled
+from autoweight.data.streamed import Streamed
 from autoweight.errors import UserError, require
 from autoweight.workers import Problem
 
@@ -47,9 +49,11 @@ def tasks_of(make_model: Any, train_data: Any, val_data: Any) -> list[SearchTask
     return list(make_model)
 
 
-def samples_of(task: SearchTask, training: TrainingConfig) -> tuple[Samples, Samples]:
-    """A task's training and validation set, with one number of classes."""
-    train, val = _samples("training", task.train_data, training), _samples("validation", task.val_data, training)
+def samples_of(task: SearchTask, training: TrainingConfig) -> tuple[Labelled, Samples]:
+    """A task's training set, which may be a stream, and its validation set, with one number of classes."""
+    val = _samples("validation", task.val_data, training)
+    streamed = isinstance(task.train_data, Streamed)
+    train: Any = task.train_data if streamed else _samples("training", task.train_data, training)
     if task.true_labels is not None:
         true_labels = torch.as_tensor(task.true_labels).to(train.labels)
         require(

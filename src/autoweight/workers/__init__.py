@@ -73,7 +73,7 @@ def _fastest(problem: Problem, num_workers: int, num_starts: int) -> Workers:
 
 
 def _convolves_large_images(problem: Problem) -> bool:
-    sizes = [prod(part.shape[2:]) for part in parts(problem.train.inputs)]
+    sizes = [prod(part.shape[2:]) for part in parts(problem.train.head(1))]
     with isolated(problem.device):
         layers = list(problem.make_model().modules())
     return max(sizes) > _LARGEST_STACKED_IMAGE and any(isinstance(layer, nn.Conv2d) for layer in layers)
@@ -83,7 +83,7 @@ def _probe(workers: Workers) -> None:
     """One step and one look, with two different networks a start."""
     problem = workers.problem
     with isolated(problem.device):
-        few = each(problem.train.inputs, lambda part: part[:2].to(problem.device))
+        few = each(problem.train.head(2), lambda part: part.to(problem.device))
         check_buffers(problem.make_model().to(problem.device), few)
         workers.stage_starts = [0, 1]
         workers.begin(seed=0)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from autoweight.config import Augmentation, TrainingConfig
 from autoweight.data.dataset import Samples
+from autoweight.data.labelled import Labelled
 from autoweight.data.loader import Batch, Loader, mix
 from autoweight.strategy import Rule, Weigher
 from autoweight.strategy.features import label_values
@@ -19,6 +20,7 @@ from autoweight.strategy.remembering import places_of
 from autoweight.strategy.stages import stage_starts
 from autoweight.strategy.weigher import view_of
 from autoweight.training.schedules import learning_rate_at
+from autoweight.training.split import make_loader
 from autoweight.training.task import TASKS
 
 
@@ -27,7 +29,8 @@ class Problem:
     """What an episode trains: networks, data, and how."""
 
     make_model: Callable[[], nn.Module]
-    train: Samples
+    train: Labelled
+    """In memory, or a stream."""
     val: Samples
     training: TrainingConfig
     rule: Rule = Rule()
@@ -161,8 +164,8 @@ class Workers(ABC):
         self.val = problem.val.to(problem.device)
         size = training.batch_size
         stages = problem.augmentation if problem.augment_stages else "none"
-        self.loaders = [Loader(self.train, size, group, stages) for group in range(num_starts)]
-        self.head_loaders = [Loader(self.train, size, group, problem.augmentation) for group in range(num_starts)]
+        self.loaders = [make_loader(self.train, size, group, stages) for group in range(num_starts)]
+        self.head_loaders = [make_loader(self.train, size, group, problem.augmentation) for group in range(num_starts)]
 
     @property
     def problems(self) -> tuple[Problem, ...]:
