@@ -291,7 +291,7 @@ def test_graphed_workers_on_a_stream_equal_those_in_memory():
     for data in (Streamed.of(Pixels()), Streamed.of(Pixels()).in_memory()):
         config = replace(TRAINING, batch_size=32, learning_rate=0.01)
         problem = Problem(
-            make, data, Streamed.of(Pixels(90)).in_memory(), config, augmentation="crop_flip", device=DEVICE
+            SMALL_CNN, data, Streamed.of(Pixels(90)).in_memory(), config, augmentation="crop_flip", device=DEVICE
         )
         workers = GraphedWorkers(problem, 4)
         workers.begin(seed=3)
