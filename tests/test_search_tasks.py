@@ -14,7 +14,7 @@ from torch.testing import assert_close
 import autoweight as aw
 from autoweight.config import SearchConfig, TrainingConfig
 from autoweight.data.corruptions import uniform_noise
-from autoweight.data.loader import mix
+from autoweight.data.mixing import mix
 from autoweight.strategy import Rule
 from autoweight.workers import Problem, SequentialWorkers, SeveralWorkers, make_crew
 from autoweight.workers.several import OracleRule, comparable_gain, oracle_of

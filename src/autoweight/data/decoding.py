@@ -73,7 +73,7 @@ def _upright(image: Any, images: Any) -> Any:
     """Three channels of eight bits, turned as the camera was held."""
     if image.getexif().get(_ORIENTATION, 1) != 1:
         image = import_module("PIL.ImageOps").exif_transpose(image)
-    return _eight_bits(image, images).convert("RGB")
+    return image if image.mode == "RGB" else _eight_bits(image, images).convert("RGB")
 
 
 def _middle(image: Any, images: Any, resize: int, crop: int) -> Any:

@@ -11,6 +11,7 @@ from autoweight.data.augmentation import AUGMENTATIONS
 from autoweight.data.dataset import Samples
 from autoweight.data.inputs import Inputs, each
 from autoweight.data.labelled import Labelled
+from autoweight.data.mixing import mix
 from autoweight.errors import require, unknown
 
 
@@ -35,15 +36,6 @@ class EpochPlan(NamedTuple):
         if isinstance(step, int):
             return EpochPlan(*(part[step] for part in self))
         return EpochPlan(*(part.index_select(0, step.view(1)).squeeze(0) for part in self))
-
-
-def mix(*numbers: int) -> int:
-    """One well-spread seed made of several numbers, such as a run's seed and a step."""
-    state = 0x9E3779B97F4A7C15
-    for number in numbers:
-        state = ((state ^ number) * 0xBF58476D1CE4E5B9 + 0x94D049BB133111EB) % 2**64
-        state ^= state >> 31
-    return state % 2**63
 
 
 class Loader:

@@ -7,7 +7,7 @@ epoch and the position. So it does not matter how many workers read, or where a 
 import random
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,12 +18,13 @@ from torch.utils.data import DataLoader, Dataset
 
 from autoweight.config import BadSamples
 from autoweight.data.inputs import Inputs, each, together
+from autoweight.data.mixing import mix
 from autoweight.errors import UserError, first_line, require
 
 LABEL_KEYS = ("label", "labels", "target", "y")
 """Where a dict row has its label, unless told otherwise."""
 
-Ticket = tuple[int, int]  # a sample's position, and the seed of all that is random about it
+Ticket = tuple[int, tuple[int, ...]]  # a sample's position, and what else its random numbers depend on
 Collate = Callable[[list[Any]], Any]
 
 
@@ -98,7 +99,7 @@ def read(
     )
     batches = iter(loader)
     while True:
-        with random_numbers_kept():
+        with nullcontext() if how.num_workers else random_numbers_kept():
             batch = next(batches, None)
         if batch is None:
             return
@@ -142,7 +143,8 @@ class _Seeded(Dataset[Any]):
         self.dataset = dataset
 
     def __getitem__(self, ticket: Ticket) -> Any:
-        position, seed = ticket
+        position, numbers = ticket
+        seed = mix(*numbers, position)
         torch.default_generator.manual_seed(seed)
         np.random.seed(seed % 2**32)
         random.seed(seed)

@@ -20,7 +20,7 @@ from autoweight.data.inputs import Inputs, each, parts, rows, shapes, together
 from autoweight.data.known_labels import known_labels
 from autoweight.data.labelled import Labelled
 from autoweight.data.labels import check_labels
-from autoweight.data.loader import Batch, EpochPlan, Loader, mix
+from autoweight.data.loader import Batch, EpochPlan, Loader
 from autoweight.data.reading import Raw, ReadBatch, Reading, Ticket, Tickets, Unreadable, read
 from autoweight.errors import RunError, UserError, first_line, require
 
@@ -142,7 +142,7 @@ class Streamed(Labelled):
 
     def _tickets(self, places: Tensor) -> list[Ticket]:
         """Of samples that are only looked at: every time with the same random numbers."""
-        return [(position, mix(position)) for position in self.source[places].tolist()]
+        return [(position, ()) for position in self.source[places].tolist()]
 
     def finished(self, inputs: Inputs) -> Inputs:
         """What networks are fed, from what was read."""
@@ -193,7 +193,7 @@ class StreamedLoader(Loader):
 
     def _tickets(self, epoch: int, row: EpochPlan) -> list[Ticket]:
         positions = self.samples.source[row.indices].tolist()
-        return [(position, mix(self.seed, epoch, position)) for position in positions]
+        return [(position, (self.seed, epoch)) for position in positions]
 
     def _rows(self, start: int, stop: int) -> Iterator[tuple[int, EpochPlan]]:
         plan, plan_epoch = None, -1

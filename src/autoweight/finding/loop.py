@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from autoweight.config import SearchConfig
-from autoweight.data.loader import mix
+from autoweight.data.mixing import mix
 from autoweight.errors import RunError, require
 from autoweight.finding.agents import Agent, Replay, Transition
 from autoweight.finding.archive import Archive

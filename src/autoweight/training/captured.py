@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from autoweight.config import TrainingConfig
 from autoweight.data.inputs import Inputs, parts
-from autoweight.data.loader import Batch, mix
+from autoweight.data.loader import Batch
+from autoweight.data.mixing import mix
 from autoweight.training.feeds import make_feed
 from autoweight.training.precision import compiled
 from autoweight.training.schedules import learning_rate_at

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from autoweight.config import TrainingConfig
 from autoweight.data.inputs import Inputs
-from autoweight.data.loader import Batch, Loader, mix
+from autoweight.data.loader import Batch, Loader
+from autoweight.data.mixing import mix
 from autoweight.data.streamed import may_skip
 from autoweight.methods.method import Method, Setup, Weighted
 from autoweight.methods.record import Record

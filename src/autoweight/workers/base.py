@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from autoweight.config import Augmentation, TrainingConfig
 from autoweight.data.dataset import Samples
 from autoweight.data.labelled import Labelled
-from autoweight.data.loader import Batch, Loader, mix
+from autoweight.data.loader import Batch, Loader
+from autoweight.data.mixing import mix
 from autoweight.strategy import Rule, Weigher
 from autoweight.strategy.features import label_values
 from autoweight.strategy.memory import Memory

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autoweight.data.loader import mix
+from autoweight.data.mixing import mix
 from autoweight.ranks import ALONE, Ranks
 from autoweight.strategy import Rule
 from autoweight.strategy.features import View
