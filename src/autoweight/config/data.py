@@ -41,13 +41,17 @@ class DataConfig(Strict):
     """Your own samples whose labels were checked: a column or array that marks them, a file or folder like path that
     holds them, or a .txt with their file names. They validate; nobody trains on them."""
     image_size: int = 0
-    """Side of your own images in pixels, to which they are scaled and cut; 0 takes theirs, 64 at most."""
+    """Side of your own images in pixels, to which they are scaled and cut; 0 takes theirs, 64 at most. Of a streamed
+    imagefolder 0 takes 224."""
     stream: bool = False
-    """Read your own images as they come, for those that do not fit into memory."""
+    """Read images as they come, for those that do not fit into memory: your own, or an imagefolder."""
     workers: int = 0
     """Processes that read streamed images; 0 reads them between the steps."""
     bad_samples: BadSamples = "refuse"
     """Your own images that cannot be read: refuse names one and stops, skip leaves them out and says how many."""
+    per_class: int = 0
+    """Samples of each class that are drawn first, to train and validate on, as the paper does to search on ImageNet; 0
+    takes all. Where train_on_all holds, final trainings have all."""
     train_size: int = 1000
     """Samples to train on, before rare classes are cut; 0 takes all that are left."""
     val_size: int = 250
@@ -73,7 +77,7 @@ class DataConfig(Strict):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._require_at_least(1, "imbalance_factor")
-        self._require_at_least(0, "train_size", "val_size", "image_size", "workers")
+        self._require_at_least(0, "per_class", "train_size", "val_size", "image_size", "workers")
         require(0 <= self.test_share < 1, f"data.test_share goes from 0 to below 1, but is {self.test_share}.")
         require(0 <= self.noise_rate <= 1, f"data.noise_rate goes from 0 to 1, but is {self.noise_rate}.")
         require(

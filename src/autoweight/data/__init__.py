@@ -12,11 +12,11 @@ from autoweight.data.convert import as_samples
 from autoweight.data.corruptions import corrupt
 from autoweight.data.dataset import Samples
 from autoweight.data.digits import digits
-from autoweight.data.image_folder import image_folder
+from autoweight.data.image_folder import image_folder, image_stream
 from autoweight.data.labelled import Labelled
 from autoweight.data.own import OWN, load_own
-from autoweight.data.splits import stratified_split
-from autoweight.errors import unknown
+from autoweight.data.splits import some_of_each_class, stratified_split
+from autoweight.errors import require, unknown
 
 __all__ = ["DATASETS", "Labelled", "Pool", "Samples", "Splits", "as_samples", "check_training_data", "load_pool"]
 
@@ -31,6 +31,9 @@ DATASETS: dict[str, Callable[[Path | None], tuple[Samples, Samples]]] = {
     "cifar100n": cifar100n,
     "imagefolder": image_folder,
 }
+
+# The same for sets that need not fit into memory, where data.stream asks for it.
+STREAMS: dict[str, Callable[[DataConfig], tuple[Labelled, Labelled]]] = {"imagefolder": image_stream}
 
 
 class Splits(NamedTuple):
@@ -65,9 +68,12 @@ class Pool(NamedTuple):
         For a `final` training of a set with `train_on_all`, the training part is everything but the test part; the
         validation part, with its true labels, then only shows how the training goes.
         """
+        samples = self.samples
+        if config.per_class and not (final and config.train_on_all):
+            samples = some_of_each_class(samples, config.per_class, seed)
         val_size = config.val_size if self.trusted is None else 0
-        train_size = config.train_size or len(self.samples) - val_size
-        train, val, _ = stratified_split(self.samples, (train_size, val_size), seed)
+        train_size = config.train_size or len(samples) - val_size
+        train, val, _ = stratified_split(samples, (train_size, val_size), seed)
         chosen = self.samples if final and config.train_on_all else train
         trusted = self.trusted or (val.trusted() if val_size else None)
         return Splits(corrupt(chosen, config, seed), trusted, self.test)
@@ -80,4 +86,10 @@ def load_pool(config: DataConfig, task: TaskName = "classification") -> Pool:
         return Pool(own.train, own.test, own.trusted)
     if config.dataset not in DATASETS:
         raise unknown("data set", config.dataset, DATASETS)
+    if config.stream:
+        require(
+            config.dataset in STREAMS,
+            f"data.stream is for folders of images ({', '.join(STREAMS)}), but {config.dataset} lies in memory.",
+        )
+        return Pool(*STREAMS[config.dataset](config))
     return Pool(*DATASETS[config.dataset](Path(config.folder) if config.folder else None))

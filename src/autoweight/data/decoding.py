@@ -80,10 +80,12 @@ def _middle(image: Any, images: Any, resize: int, crop: int) -> Any:
     width, height = image.size
     shorter = min(width, height)
     size = max(round(resize * width / shorter), crop), max(round(resize * height / shorter), crop)
-    if size != image.size:
-        image = image.resize(size, images.Resampling.BILINEAR)
     left, top = (size[0] - crop) // 2, (size[1] - crop) // 2
-    return image if size == (crop, crop) else image.crop((left, top, left + crop, top + crop))
+    if size == image.size:
+        return image if size == (crop, crop) else image.crop((left, top, left + crop, top + crop))
+    across, down = width / size[0], height / size[1]  # only what is kept is scaled
+    box = (left * across, top * down, min((left + crop) * across, width), min((top + crop) * down, height))
+    return image.resize((crop, crop), images.Resampling.BILINEAR, box)
 
 
 def _eight_bits(image: Any, images: Any) -> Any:

@@ -1,16 +1,22 @@
 """Images in folders named after their classes, laid out as ImageNet is; decoded by Pillow."""
 
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from autoweight.config import DataConfig
 from autoweight.data.dataset import Samples
 from autoweight.data.decoding import ENDINGS, decode, pillow
-from autoweight.errors import UserError, require
+from autoweight.data.images import ImageFiles
+from autoweight.data.reading import Reading
+from autoweight.data.streamed import Streamed
+from autoweight.errors import require
 
 _RESIZE, _CROP = 256, 224
+_LARGE = 128
 
 
 def image_folder(folder: Path | None = None) -> tuple[Samples, Samples]:
@@ -19,13 +25,36 @@ def image_folder(folder: Path | None = None) -> tuple[Samples, Samples]:
     Each image's shorter side becomes 256 pixels and its middle 224 x 224 are kept. All images are held in memory, at
     0.6 MB each, so that this suits some ten thousand of them and not the whole of ImageNet.
     """
-    if folder is None:
-        raise UserError("images are read from a folder: pass --data-dir DIR with DIR/train/CLASS/ and DIR/val/CLASS/.")
-    return _load(folder.expanduser().resolve())
+    return _load(_named(folder).expanduser().resolve())
+
+
+def image_stream(config: DataConfig) -> tuple[Streamed, Streamed]:
+    """The same images, read as they come, so that there may be millions of them; of `image_size`, or 224 pixels.
+
+    Large images are first scaled to 8/7 of that, as 256 is to 224, and lose their margin; small ones keep it.
+    """
+    folder = _named(config.folder).expanduser().resolve()
+    train, test = _parts(folder)
+    size = config.image_size or _CROP
+    resize = size * _RESIZE // _CROP if size >= _LARGE else size
+    return _stream(train, folder, size, resize, config), _stream(test, folder, size, resize, config)
 
 
 @lru_cache(maxsize=1)  # so that every seed of a run does not decode them again
 def _load(folder: Path) -> tuple[Samples, Samples]:
+    train, test = _parts(folder)
+    return _decode_all(train), _decode_all(test)
+
+
+def _named(folder: Path | str | None) -> Path:
+    require(
+        bool(folder),
+        "images are read from a folder: pass --data-dir DIR with DIR/train/CLASS/ and DIR/val/CLASS/.",
+    )
+    return Path(folder or "")
+
+
+def _parts(folder: Path) -> tuple[dict[str, list[Path]], dict[str, list[Path]]]:
     train, test = class_files(folder / "train"), class_files(folder / "val")
     differing = sorted(set(train) ^ set(test))
     require(
@@ -34,7 +63,7 @@ def _load(folder: Path) -> tuple[Samples, Samples]:
     )
     check_several(train, folder / "train")
     pillow()
-    return _decode_all(train), _decode_all(test)
+    return train, test
 
 
 def class_files(part: Path) -> dict[str, list[Path]]:
@@ -55,6 +84,15 @@ def check_several(files: dict[str, list[Path]], part: Path) -> None:
 
 def _images(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*") if p.suffix.lower() in ENDINGS and not p.name.startswith("."))
+
+
+def _stream(files: dict[str, list[Path]], folder: Path, size: int, resize: int, config: DataConfig) -> Streamed:
+    paths = [path for images in files.values() for path in images]
+    labels = np.repeat(np.arange(len(files)), [len(images) for images in files.values()])
+    reading = Reading(num_workers=config.workers, bad_samples=config.bad_samples)
+    stream = Streamed.of(ImageFiles(paths, size, labels, resize), reading, labels, len(files))
+    names = np.array([path.relative_to(folder).as_posix() for path in paths])
+    return replace(stream, names=names, class_names=tuple(files))
 
 
 def _decode_all(files: dict[str, list[Path]]) -> Samples:

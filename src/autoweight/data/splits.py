@@ -31,3 +31,12 @@ def stratified_split(samples: Set, sizes: tuple[int, ...], seed: int) -> list[Se
     line = place.argsort(stable=True)
     cuts = [*sizes, len(samples) - sum(sizes)]
     return [samples.take(part.sort().values) for part in line.split(cuts)]
+
+
+def some_of_each_class(samples: Set, count: int, seed: int) -> Set:
+    """As many random samples of each class, or all where it has fewer, in their order."""
+    require(samples.has_classes and samples.labels.dim() == 1, "data.per_class is for samples with one class each.")
+    order = torch.randperm(len(samples), generator=torch.Generator().manual_seed(seed))
+    labels = samples.labels.cpu()[order]
+    kept = [order[labels == label][:count] for label in range(samples.num_classes)]
+    return samples.take(torch.cat(kept).sort().values)
