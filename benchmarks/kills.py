@@ -2,9 +2,10 @@
 
     OMP_NUM_THREADS=1 python benchmarks/kills.py --kills 20
 
-A search, a training and a comparison of digits-noise take turns, each under torchrun with two ranks that it may start
-again. One rank, drawn at random, gets SIGKILL at a moment drawn from the time that the undisturbed run worked, from
-when it had made its folder. Linux only: the ranks are torchrun's children in /proc.
+A search, a training and a comparison of digits-noise, and a training on streamed images, take turns, each under
+torchrun with two ranks that it may start again. One rank, drawn at random, gets SIGKILL at a moment drawn from the time
+that the undisturbed run worked, from when it had made its folder. Linux only: the ranks are torchrun's children in
+/proc.
 """
 
 import argparse
@@ -18,13 +19,16 @@ import tempfile
 import time
 from pathlib import Path
 
+from PIL import Image
 from safetensors.torch import load_file
+from sklearn.datasets import load_digits
 
 SHORT = ["--data.train-size", "320", "--training.epochs", "20"]
 RUNS = {
     "search": ["search", "digits-noise", *SHORT, "--search.num-episodes", "2", "--search.choice-rounds", "1"],
     "train": ["train", "digits-noise", *SHORT, "--method", "auto"],
     "compare": ["compare", "digits-noise", *SHORT, "--methods", "uniform,focal", "--seeds", "2"],
+    "stream": ["train", "photos", "--data.stream", "--network", "mlp", "--training.epochs", "8"],
 }
 TORCHRUN = [
     sys.executable,
@@ -38,11 +42,19 @@ TORCHRUN = [
 ]
 
 
+def make_photos(folder: Path) -> None:
+    """Digits as images in class folders."""
+    digits = load_digits()
+    for number, (image, label) in enumerate(zip(digits.images[:400], digits.target, strict=False)):
+        (folder / str(label)).mkdir(parents=True, exist_ok=True)
+        Image.fromarray((16 * image).clip(0, 255).astype("uint8")).save(folder / str(label) / f"{number}.png")
+
+
 def start(verb: str, folder: Path) -> subprocess.Popen:
-    """A run under torchrun."""
+    """A run under torchrun, where the images are."""
     words = [*TORCHRUN, "-m", "autoweight", *RUNS[verb], "--out", str(folder)]
     with Path(f"{folder}.log").open("w") as log:
-        return subprocess.Popen(words, stdout=log, stderr=log)
+        return subprocess.Popen(words, stdout=log, stderr=log, cwd=folder.parent)
 
 
 def came_to(folder: Path) -> list:
@@ -85,6 +97,7 @@ def main() -> None:
     arguments = parser.parse_args()
     random.seed(arguments.seed)
     with tempfile.TemporaryDirectory() as place:
+        make_photos(Path(place) / "photos")
         whole, seconds = {}, {}
         for verb in RUNS:
             torchrun = start(verb, Path(place) / verb)

@@ -107,6 +107,17 @@ def step_seconds(part: Part, samples: Labelled, arguments: argparse.Namespace) -
     return step, max(times[0] - arguments.steps * step, 0.0)
 
 
+def decoding_seconds(part: Part) -> float:
+    """Processor time that one image takes to be read and decoded, the least of three rounds."""
+    images, rounds = ImageFiles(part.files[:_DISTINCT], part.side, resize=part.resize), []
+    for _ in range(3):
+        began = time.process_time()
+        for position in range(len(images)):
+            images.raw(position)
+        rounds.append((time.process_time() - began) / len(images))
+    return min(rounds)
+
+
 def reading_rate(part: Part, arguments: argparse.Namespace) -> float:
     """Images a second that workers decode, when nobody trains."""
     count = min(len(part.files), 2 * arguments.steps * part.batch)
@@ -127,6 +138,7 @@ def measure(part: Part, arguments: argparse.Namespace) -> None:
     del memory
     stream, start = step_seconds(part, streamed(part, arguments.workers, len(part.files)).to(device), arguments)
     print(f"{part.name}: batches of {part.batch}, {arguments.workers} workers, {len(os.sched_getaffinity(0))} cores")
+    print(f"  decoding, one core  {1000 * decoding_seconds(part):10.3f} ms an image")
     print(f"  workers alone       {rate:10,.0f} images/s")
     print(f"  a step in memory    {1000 * resident:10.2f} ms {part.batch / resident:10,.0f} images/s")
     print(f"  a step of a stream  {1000 * stream:10.2f} ms {part.batch / stream:10,.0f} images/s", end="")

@@ -24,7 +24,7 @@ from autoweight.training.feeds import Lane, StreamedFeed
 from autoweight.training.steps import PlainSteps, Slot
 
 from .archives import pairs, tar
-from .test_captured import run_at_every_replay
+from .test_captured import compiled_whole, run_at_every_replay
 from .test_streaming import Bag, Blobs, padded
 
 CONFIG = TrainingConfig(epochs=8, batch_size=16, num_stages=3, drop_stages=(1, 2), weight_decay=1e-3)
@@ -113,6 +113,21 @@ def test_captured_steps_of_archived_images_finish_and_augment_them_inside(replay
         for one, two in zip(feed.batch(torch.tensor(step)), next(expected), strict=True):
             assert torch.equal(one, two)
     assert places == [part.data_ptr() for part in (feed.inputs, *feed.plan)]  # a graph reads no others
+
+
+def test_what_a_streamed_step_takes_from_outside_compiles_whole_and_once(replays, tmp_path):
+    tar(tmp_path / "0.tar", pairs(range(48)))
+    whole, compilations = compiled_whole(CapturedSteps._from_outside)
+    for seed in (1, 2):
+        loader = StreamedLoader(Streamed.of(ImageShards(tmp_path, size=12)), 16, seed, "resized_crop_flip")
+        slot = Slot(nn.Sequential(nn.Flatten(), nn.Linear(432, 3)), loader, None, CONFIG)
+        steps = CapturedSteps([slot], CONFIG, TOTAL_STEPS)
+        for step in (0, 2, 5):
+            steps.step.fill_(step)
+            (_, _, [batch]), expected = whole(steps), steps._from_outside()
+            for one, two in zip(batch, expected[2][0], strict=True):
+                assert_close(one, two)
+    assert len(compilations) == 1
 
 
 def test_a_lane_hands_over_in_order_through_two_rooms():
