@@ -1,10 +1,14 @@
 """Streams over ranks: each reads its part of every batch, and all come to what one process comes to."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
 from autoweight.data.loader import Loader
+from autoweight.finding.fingerprint import digests
 from autoweight.ranks import ALONE, Ranks
 from autoweight.training.loop import make_loader
 
@@ -50,3 +54,8 @@ def test_ranks_go_on_in_the_middle_of_an_epoch_to_the_same_bits(found):
     for own in found:
         assert own["gone on"].keys() == own["whole"].keys()
         assert all(torch.equal(value, own["whole"][key]) for key, value in own["gone on"].items())
+
+
+def test_ranks_that_stream_other_files_are_told_apart():
+    one, two, again = (replace(streamed(()), names=np.array([f"{folder}/{n}" for n in range(60)])) for folder in "aba")
+    assert digests(one) == digests(again) != digests(two)

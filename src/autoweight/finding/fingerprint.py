@@ -28,9 +28,11 @@ def fingerprint(problem: Problem, config: SearchConfig, seed: int) -> str:
 
 
 def digests(samples: Labelled) -> list[int]:
-    """A number for each of a set's inputs, where they lie in memory, and for its labels, which tells their contents."""
-    inputs = parts(samples.inputs) if isinstance(samples, Samples) else []
-    return [_digest(tensor) for tensor in (*inputs, samples.labels, samples.true_labels)]
+    """A number for each of a set's inputs, which tells their contents, or for a stream's names; and for its labels."""
+    labels = [_digest(tensor) for tensor in (samples.labels, samples.true_labels)]
+    if isinstance(samples, Samples):
+        return [_digest(tensor) for tensor in parts(samples.inputs)] + labels
+    return labels if samples.names is None else [crc32(samples.names.tobytes()), *labels]
 
 
 def _digest(tensor: Tensor) -> int:
