@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import affine_grid, grid_sample, pad
+from torch.nn.functional import grid_sample, pad
 
 from autoweight.config import Augmentation
 
@@ -42,13 +42,18 @@ def crop_flip(images: Tensor, window: Tensor, flip: Tensor) -> Tensor:
 
 def resized_crop_flip(images: Tensor, window: Tensor, flip: Tensor) -> Tensor:
     """Enlarge a random part of each image to its whole size, between pixels; flip half of them."""
-    top, left, height, width = window.to(images.device).unbind(-1)
-    none = torch.zeros_like(top)
-    across = torch.stack([torch.where(flip, -width, width), none, 2 * left + width - 1], dim=-1)
-    down = torch.stack([none, height, 2 * top + height - 1], dim=-1)
-    grid = affine_grid(torch.stack([across, down], dim=1), list(images.shape), align_corners=False)
+    top, left, height, width = (part[:, None] for part in window.unbind(-1))
+    flipped = torch.where(flip[:, None], -width, width)
+    columns = 2 * left + width - 1 + flipped * _middles(images.shape[3], images.device)  # -1 and 1 are the edges
+    rows = 2 * top + height - 1 + height * _middles(images.shape[2], images.device)
+    grid = torch.stack(torch.broadcast_tensors(columns[:, None, :], rows[:, :, None]), dim=-1)
     seen = grid_sample(images.float(), grid, padding_mode="border", align_corners=False)
     return seen.contiguous(memory_format=torch.channels_last)
+
+
+def _middles(count: int, device: torch.device) -> Tensor:
+    """The middles of pixels in a row, whose edges are -1 and 1."""
+    return (2 * torch.arange(count, device=device) + 1) / count - 1
 
 
 def _draw_shifts(count: tuple[int, ...], shape: tuple[int, ...], generator: torch.Generator) -> tuple[Tensor, Tensor]:
