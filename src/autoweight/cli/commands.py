@@ -136,18 +136,19 @@ def _say_cost(job: SearchJob) -> None:
 
 def _command_to_use(config: RunConfig, strategy: Path) -> str:
     """The command that trains with the strategy, as this run was configured; empty where it began from a file."""
-    own = config.data.dataset == OWN
-    recipe = begun_from(config) if own else get_recipe(config.recipe) if config.recipe in RECIPES else None
-    if recipe is None:
+    if config.data.dataset == OWN:
+        start, base = config.data.path, begun_from(config)
+    else:
+        start, base = config.recipe, get_recipe(config.recipe) if config.recipe in RECIPES else None
+    if base is None:
         return ""
-    start = config.data.path if own else config.recipe
     words = ["autoweight", "train", start, "--method", "law", "--strategy", str(strategy)]
     for name in ("network", "seed", "device"):
-        words += _flag(name, getattr(config, name), getattr(recipe, name))
+        words += _flag(name, getattr(config, name), getattr(base, name))
     for part in ("data", "training"):
-        own, default = getattr(config, part), getattr(recipe, part)
-        for field in fields(own):
-            words += _flag(f"{part}.{field.name}", getattr(own, field.name), getattr(default, field.name))
+        now, before = getattr(config, part), getattr(base, part)
+        for field in fields(now):
+            words += _flag(f"{part}.{field.name}", getattr(now, field.name), getattr(before, field.name))
     return join(words)
 
 

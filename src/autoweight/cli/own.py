@@ -31,11 +31,13 @@ def own_config(word: str, text: str, task: Any) -> RunConfig:
 
 
 def begun_from(config: RunConfig) -> RunConfig | None:
-    """The run that one on the user's own data was started from, where the data are still there."""
+    """What a run on the user's own data would have been but for the flags typed, where the data are still there."""
     try:
-        return own_config(config.data.path, config.data.text, config.training.task)
+        begun = own_config(config.data.path, config.data.text, config.training.task)
     except UserError:
         return None
+    # Text and task, which decide on the rest, were typed too.
+    return replace(begun, data=replace(begun.data, text=""), training=replace(begun.training, task="classification"))
 
 
 def with_own(data: DataConfig, typed: Any) -> DataConfig:

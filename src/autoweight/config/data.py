@@ -28,7 +28,8 @@ class DataConfig(Strict):
     path: str = ""
     """Your own data: a folder of class folders, a table (.csv, .tsv, .parquet), .npz arrays, or a .txt of texts."""
     label: str = ""
-    """Column of a table that holds the labels; by default the one called label, target or class."""
+    """Column of a table that holds the labels; by default the one called label, target or class. Several labels of a
+    sample, for the task multilabel, are written as a;b."""
     text: str = ""
     """Column of a table that holds texts; the other columns are then left aside."""
     test: str = ""

@@ -8,7 +8,12 @@ import numpy as np
 
 from autoweight.audit.find import issues_of
 from autoweight.audit.table import LabelIssues
+from autoweight.config import TaskName
+from autoweight.errors import require
+from autoweight.methods.method import Method, Weighted
 from autoweight.runs.samples import Columns, read_columns
+from autoweight.strategy.auto import Auto
+from autoweight.strategy.remembering import Remembering
 
 CSV, PARQUET = "label_issues.csv", "label_issues.parquet"
 
@@ -46,6 +51,16 @@ def audit_run(
     return None
 
 
+def check_audit(name: str, method: Method, task: TaskName) -> None:
+    """Raise `UserError` where a training by this method would leave nothing to audit."""
+    require(task in Auto.tasks, f"an audit looks at classes, so it is for {' and '.join(Auto.tasks)}, not for {task}.")
+    weigher = method.weigher if isinstance(method, Weighted) else None
+    require(
+        isinstance(weigher, Remembering) and weigher.keeps_margins,
+        f"an audit reads what the network made of each sample, which {name} does not remember: use --method auto.",
+    )
+
+
 def write_audit(audit: Audit, folder: Path) -> list[Path]:
     """Write the table as CSV, and as Parquet where pyarrow is there; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -67,5 +82,6 @@ def _issues(columns: Columns, threshold: float | None) -> LabelIssues:
         threshold=threshold,
         index=columns["index"].astype(np.int64),
         names=columns.get("names"),
+        tokens=columns.get("token"),
         class_names=tuple(columns["class_names"].tolist()) if "class_names" in columns else (),
     )
