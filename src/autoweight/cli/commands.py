@@ -1,7 +1,7 @@
 """What the commands do: check everything, open a run folder, work with a progress bar, end with a table."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from math import isnan
@@ -64,7 +64,8 @@ def search(config: RunConfig, place: Place, finish: bool = False) -> None:
     if job is not None and ranks.first:
         _say_cost(job)
     with _run_folder(config, place) as folder:
-        strategy = _search(config, job, folder, finish)
+        with _search_bar(config, finish) as show:
+            strategy = finding.find_strategy(config, job, folder, show, ranks)
         if folder.result() is None:
             _finish(folder, make_result(config, methods={}, search=finding.search_result(strategy)), keep=True)
         to_use = _command_to_use(config, folder.path / RUN_FILE)
@@ -87,7 +88,8 @@ def demo(config: RunConfig, place: Place) -> None:
         rivals = tuple(method for method in config.methods if method != "law")  # whose strategy is yet to be found
         comparing.prepare(replace(config, methods=rivals or ("uniform",)), pool, ranks)
     with _run_folder(config, place) as folder:
-        strategy = _search(config, job, folder)
+        with _search_bar(config) as show:
+            strategy = finding.find_strategy(config, job, folder, show, ranks)
         if ranks.share(folder.result() is None):
             assert pool is not None
             with_strategy = replace(config, strategy=str(folder.path / RUN_FILE))
@@ -108,10 +110,11 @@ def _finish(folder: RunFolder, result: dict[str, Any], keep: bool = False) -> No
         folder.finish(result, keep_checkpoints=keep)
 
 
-def _search(config: RunConfig, job: SearchJob | None, folder: RunFolder, finish: bool = False) -> Strategy:
+@contextmanager
+def _search_bar(config: RunConfig, finish: bool = False) -> Iterator[Callable[[Progress], bool]]:
+    """What shows how far a search is; to `finish`, it answers that no more episodes are to be run."""
     sign = "+" if config.search.reward == "difference" else ""
-    ranks = of_torchrun()
-    with ProgressBar(shown=ranks.first) as bar:
+    with ProgressBar(shown=of_torchrun().first) as bar:
 
         def show(progress: Progress) -> bool:
             doing = f"{progress.doing} {progress.episode + 1}.{progress.stage + 1}: reference "
@@ -121,7 +124,7 @@ def _search(config: RunConfig, job: SearchJob | None, folder: RunFolder, finish:
             bar.update(progress.done, progress.total, doing)
             return finish and progress.doing == "searching"
 
-        return finding.find_strategy(config, job, folder, show, ranks)
+        yield show
 
 
 def _say_cost(job: SearchJob) -> None:
