@@ -137,6 +137,9 @@ class Streamed(Labelled):
 class StreamedLoader(Loader):
     """A `Loader` of samples that are read as they come: the same order for the same seed and step.
 
+    A batch does without its samples that cannot be read. Where that leaves fewer than two, of which batch norm can make
+    nothing, others take their places, drawn by the seed and the step alone.
+
     Its batches cannot be chosen on the device, so that steps of streamed trainings are not captured in a CUDA graph.
     """
 
@@ -144,15 +147,30 @@ class StreamedLoader(Loader):
 
     def batches(self, start: int, stop: int) -> Iterator[Batch]:
         """The batches of steps `start` to `stop - 1`, counted over the whole training."""
-        tickets = Tickets(lambda: (self._tickets(*planned) for planned in self._rows(start, stop)))
-        for (_, row), batch in zip(self._rows(start, stop), self.samples.read(tickets), strict=True):
-            if batch.inputs is None:
-                why = self.samples.bad[batch.bad[0].position]
-                raise RunError(f"not one of a batch's {len(batch.bad)} samples can be read: {why}.")
-            yield self._batch(batch.inputs, row if not batch.bad else EpochPlan(*(part[batch.kept] for part in row)))
+        tickets = Tickets(lambda: (self._tickets(epoch, row.indices) for epoch, row in self._rows(start, stop)))
+        for (epoch, row), batch in zip(self._rows(start, stop), self.samples.read(tickets), strict=True):
+            if len(batch.kept) < min(2, self.batch_size):
+                yield self._topped_up(epoch, row, batch)
+            else:
+                assert batch.inputs is not None
+                own = row if not batch.bad else EpochPlan(*(part[batch.kept] for part in row))
+                yield self._batch(batch.inputs, own)
 
-    def _tickets(self, epoch: int, row: EpochPlan) -> list[Ticket]:
-        positions = self.samples.source[row.indices].tolist()
+    def _topped_up(self, epoch: int, row: EpochPlan, short: ReadBatch) -> Batch:
+        """What is left of a batch, and others in the places of those that could not be read."""
+        generator = torch.Generator().manual_seed(mix(self.seed, epoch, *row.indices.tolist()))
+        others = torch.randperm(len(self.samples), generator=generator)
+        others = others[~torch.isin(others, row.indices)][: self.batch_size + _LOOKED_AT]
+        indices = torch.cat([row.indices[short.kept], others])
+        (batch,) = self.samples.read([self._tickets(epoch, indices)])
+        kept = batch.kept[: self.batch_size]
+        if batch.inputs is None or len(kept) < min(2, self.batch_size):
+            raise RunError(f"next to no samples can be read, nor others in their places: {short.bad[0].why}.")
+        own = EpochPlan(indices[kept], *(part[: len(kept)] for part in row[1:]))
+        return self._batch(rows(batch.inputs, slice(len(kept))), own)
+
+    def _tickets(self, epoch: int, indices: Tensor) -> list[Ticket]:
+        positions = self.samples.source[indices].tolist()
         return [(position, mix(self.seed, epoch, position)) for position in positions]
 
     def _batch(self, inputs: Inputs, row: EpochPlan) -> Batch:
