@@ -61,51 +61,6 @@ OWN_DATA: dict[str, tuple[Callable[[], object], str]] = {
         lambda: read(rows("a,label\n" + "1,5\n2,5\n" * 9), "regression"),
         "all targets are the same number",
     ),
-    "several targets, one of them the same": (
-        lambda: read(arrays(x=np.random.rand(9, 2), y=np.eye(9)[:, :2] * [1, 0]), "regression"),
-        "all targets of a column are the same number",
-    ),
-    "several labels without a task": (
-        lambda: read(arrays(x=np.ones((9, 2)), y=np.ones((9, 3)))),
-        r"labels of shape \(9, 3\) are several a sample: add --training.task multilabel",
-    ),
-    "several labels of words": (
-        lambda: read(arrays(x=np.ones((2, 2)), y=np.array([["a", "b"]] * 2)), "multilabel"),
-        "y of a.npz has several labels a sample, which need to be numbers, not <U1",
-    ),
-    "labels of three dimensions": (
-        lambda: read(arrays(x=np.ones((2, 2)), y=np.ones((2, 2, 2))), "multilabel"),
-        r"a.npz has 2 inputs, but labels of shape \(2, 2, 2\)",
-    ),
-    "a label of two": (
-        lambda: read(arrays(x=np.random.rand(9, 2), y=np.eye(9)[:, :3] * 2), "multilabel"),
-        "several labels a sample are zeros and ones, but one is 2.0",
-    ),
-    "a number for several labels": (
-        lambda: read(rows("a,label\n" + "".join(f"{place},{place / 9}\n" for place in range(99))), "multilabel"),
-        "99 different labels in 99 samples, too many for classes: name another --label, whose cells name labels",
-    ),
-    "a new label in the test": (
-        lambda: read(rows("a,label\n" + "1,x;y\n2,x\n" * 9), "multilabel", test=rows("a,label\n1,x;z\n", "t.csv")),
-        "t.csv:2 has the label 'z', which the training data do not have: they have x, y",
-    ),
-    "tokens of a table": (lambda: read(rows(), "tokens"), "tokens are read from an .npz: x holds their ids and y"),
-    "tokens of other lengths": (
-        lambda: read(arrays(x=np.ones((9, 3), int), y=np.ones((9, 4), int)), "tokens"),
-        r"both whole numbers \[samples, tokens\], with -100 in y",
-    ),
-    "tokens that are no ids": (
-        lambda: read(arrays(x=np.ones((9, 4)), y=np.ones((9, 4), int)), "tokens"),
-        "tokens are read from an .npz",
-    ),
-    "an id below 0": (
-        lambda: read(arrays(x=-np.ones((9, 4), int), y=np.ones((9, 4), int)), "tokens"),
-        "ids of tokens count from 0, but one is -1",
-    ),
-    "no token that counts": (
-        lambda: read(arrays(x=np.ones((9, 4), int), y=np.full((9, 4), -100)), "tokens"),
-        "tokens have 0 classes: there is nothing to tell apart",
-    ),
     "no usable column": (
         lambda: read(rows("label\n" + "x\ny\n" * 9)),
         "no column besides the label tells the rows apart",
@@ -232,18 +187,6 @@ FLAGS: dict[str, tuple[Callable[[], object], str]] = {
     "a share above 1": (
         lambda: said("train", rows(), "--data.test-share", "2"),
         "data.test_share goes from 0 to below 1",
-    ),
-    "an audit of several labels": (
-        lambda: said("audit", arrays(x=np.eye(9), y=np.eye(9, dtype=int)), "--training.task", "multilabel"),
-        "an audit looks at classes, so it is for classification and tokens, not for multilabel",
-    ),
-    "an audit by what forgets": (
-        lambda: said("audit", "digits-noise", "--method", "uniform"),
-        "an audit reads what the network made of each sample, which uniform does not remember: use --method auto",
-    ),
-    "a method of another task": (
-        lambda: said("train", rows(), "--label", "size", "--training.task", "regression", "--method", "focal"),
-        "Focal is for classification, not for regression: use another method, or none",
     ),
     "an unknown task": (lambda: said("train", rows(), "--training.task", "clustering"), "unknown task 'clustering'"),
     "a file that is there": (

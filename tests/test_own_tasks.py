@@ -2,19 +2,28 @@
 
 import csv
 import json
+import os
+from collections.abc import Callable
+from contextlib import chdir
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from autoweight.cli.own import NO_SPLIT
+from autoweight.cli.own import NO_SPLIT, own_config
+from autoweight.config import TaskConfig
 from autoweight.config.files import load_config
 from autoweight.data.own import load_own
 from autoweight.data.own.rows import Rows
 from autoweight.data.own.targets import learn_targets
+from autoweight.errors import UserError
 from autoweight.models import make_network
+from autoweight.runs import find as finding
 
+from .own_files import arrays, folder, rows
+from .test_bad_input import read, said
 from .test_own_data import autoweight, write_csv
 
 SHORT = ["--training.epochs", "12", "--training.num-stages", "4", "--training.learning-rate", "0.01", "--no-report"]
@@ -112,7 +121,7 @@ def test_labels_become_ones_by_their_names(tmp_path):
     path = write_csv(tmp_path / "a.csv", ["n", "label"], [[place * 0.7, *cell] for place, cell in enumerate(cells)])
     rows = Rows.of({}, [cell[0] for cell in cells[:4]], list("wxyz"))
     assert learn_targets(rows, "multilabel").encode(rows).tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 0], [1, 0, 1]]
-    config = NO_SPLIT.__class__(**vars(NO_SPLIT) | {"path": str(path)})
+    config = replace(NO_SPLIT, path=str(path))
     with pytest.warns(UserWarning, match="5 samples have no label, so that none is true of them, such as a.csv:4"):
         data = load_own(config, "multilabel")
     assert data.train.class_names == ("a", "b", "c")
@@ -125,7 +134,7 @@ def test_a_rare_label_is_never_tested_alone(tmp_path):
         labels = np.zeros((10, 2), int)
         labels[:, 0], labels[place, 1] = np.arange(10) % 2, 1
         np.savez(tmp_path / "a.npz", x=np.random.default_rng(0).normal(size=(10, 3)), y=labels)
-        config = NO_SPLIT.__class__(**vars(NO_SPLIT) | {"path": str(tmp_path / "a.npz")})
+        config = replace(NO_SPLIT, path=str(tmp_path / "a.npz"))
         assert load_own(config, "multilabel").train.labels[:, 1].sum() == 1
 
 
@@ -138,3 +147,106 @@ def test_the_network_of_tokens_sees_two_neighbours_on_either_side():
     changed = (network(ids) != network(other)).any(dim=-1)
     assert network(ids).shape == (2, 9, 4)
     assert changed.tolist() == [[2 <= place <= 6 for place in range(9)]] * 2
+
+
+def test_a_search_over_two_files_reads_both(tmp_path):
+    """Tasks that differ in their files alone are not taken for one."""
+    for name, sign in (("a.csv", 1), ("b.csv", -1)):
+        write_csv(tmp_path / name, ["n", "label"], [[sign * (place + 0.5), place % 2] for place in range(60)])
+    own = [replace(NO_SPLIT, path=str(tmp_path / name), val_size=12) for name in ("a.csv", "b.csv")]
+    config = own_config(str(tmp_path / "a.csv"), "", "classification")
+    config = replace(config, data=own[0], tasks=(TaskConfig(own[1]),))
+    with pytest.warns(UserWarning, match="12 validation samples tell little"):
+        first, second = finding.prepare(config).problems
+    assert {name.partition(":")[0] for name in first.train.names.tolist()} == {"a.csv"}
+    assert {name.partition(":")[0] for name in second.train.names.tolist()} == {"b.csv"}
+
+
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "several targets, one of them the same": (
+        lambda: read(arrays(x=np.random.rand(9, 2), y=np.eye(9)[:, :2] * [1, 0]), "regression"),
+        "all targets of a column are the same number",
+    ),
+    "several labels without a task": (
+        lambda: read(arrays(x=np.ones((9, 2)), y=np.ones((9, 3)))),
+        r"labels of shape \(9, 3\) are several a sample: add --training.task multilabel",
+    ),
+    "several labels of words": (
+        lambda: read(arrays(x=np.ones((2, 2)), y=np.array([["a", "b"]] * 2)), "multilabel"),
+        "y of a.npz has several labels a sample, which need to be numbers, not <U1",
+    ),
+    "labels of three dimensions": (
+        lambda: read(arrays(x=np.ones((2, 2)), y=np.ones((2, 2, 2))), "multilabel"),
+        r"a.npz has 2 inputs, but labels of shape \(2, 2, 2\)",
+    ),
+    "a label of two": (
+        lambda: read(arrays(x=np.random.rand(9, 2), y=np.eye(9)[:, :3] * 2), "multilabel"),
+        "several labels a sample are zeros and ones, but one is 2.0",
+    ),
+    "a number for several labels": (
+        lambda: read(rows("a,label\n" + "".join(f"{place},{place / 9}\n" for place in range(99))), "multilabel"),
+        "99 different labels in 99 samples, too many for classes: name another --label, whose cells name labels",
+    ),
+    "a new label in the test": (
+        lambda: read(rows("a,label\n" + "1,x;y\n2,x\n" * 9), "multilabel", test=rows("a,label\n1,x;z\n", "t.csv")),
+        "t.csv:2 has the label 'z', which the training data do not have: they have x, y",
+    ),
+    "tokens of a table": (lambda: read(rows(), "tokens"), "tokens are read from an .npz: x holds their ids and y"),
+    "tokens of other lengths": (
+        lambda: read(arrays(x=np.ones((9, 3), int), y=np.ones((9, 4), int)), "tokens"),
+        r"both whole numbers \[samples, tokens\], with -100 in y",
+    ),
+    "tokens that are no ids": (
+        lambda: read(arrays(x=np.ones((9, 4)), y=np.ones((9, 4), int)), "tokens"),
+        "tokens are read from an .npz",
+    ),
+    "an id below 0": (
+        lambda: read(arrays(x=-np.ones((9, 4), int), y=np.ones((9, 4), int)), "tokens"),
+        "ids of tokens count from 0, but one is -1",
+    ),
+    "no token that counts": (
+        lambda: read(arrays(x=np.ones((9, 4), int), y=np.full((9, 4), -100)), "tokens"),
+        "tokens have 0 classes: there is nothing to tell apart",
+    ),
+    "a label of its own for each": (
+        lambda: read(rows(), label="size"),
+        "there are 30 different labels in 30 samples, too many for classes",
+    ),
+    "the label as trusted": (
+        lambda: read(rows(), trusted="label"),
+        "--trusted names the column of the labels, 'label': name one that marks rows",
+    ),
+    "a label of arrays": (
+        lambda: read(arrays(x=np.ones((3, 2)), y=np.ones(3)), label="y"),
+        "--label names a column of a table, but a.npz is none",
+    ),
+    "a link to nowhere": (
+        lambda: (folder(), os.symlink("loop.png", "photos/ant/loop.png"), read("photos")),
+        "loop.png cannot be read",
+    ),
+    "another data set than one's own": (
+        lambda: said("train", rows(), "--data.dataset", "digits"),
+        "--data.path is for data of your own",
+    ),
+    "an audit of several labels": (
+        lambda: said("audit", arrays(x=np.eye(9), y=np.eye(9, dtype=int)), "--training.task", "multilabel"),
+        "an audit looks at classes, so it is for classification and tokens, not for multilabel",
+    ),
+    "an audit by what forgets": (
+        lambda: said("audit", "digits-noise", "--method", "uniform"),
+        "an audit reads what the network made of each sample, which uniform does not remember: use --method auto",
+    ),
+    "a method of another task": (
+        lambda: said("train", rows(), "--label", "size", "--training.task", "regression", "--method", "focal"),
+        "Focal is for classification, not for regression: use another method, or none",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.filterwarnings("ignore:.*")
+def test_a_mistake_gets_one_sentence(name, tmp_path):
+    call, message = MISTAKES[name]
+    with chdir(tmp_path), pytest.raises(UserError, match=message) as error:
+        call()
+    assert "\n" not in str(error.value).strip()

@@ -15,7 +15,7 @@ from autoweight.cli.own import begun_from
 from autoweight.config import RunConfig
 from autoweight.data import load_pool
 from autoweight.data.own import OWN
-from autoweight.errors import RunError, first_line
+from autoweight.errors import RunError, first_line, require
 from autoweight.finding import Progress, SearchJob
 from autoweight.ranks import of_torchrun
 from autoweight.recipes import RECIPES, get_recipe
@@ -60,6 +60,7 @@ def compare(config: RunConfig, place: Place) -> Path:
 def search(config: RunConfig, place: Place, finish: bool = False) -> None:
     """Find a strategy, write it, and say what it does; to `finish` is to choose among the episodes that are done."""
     ranks, place = of_torchrun(), _resumed(place)
+    require(place.resume or not finish, "--finish needs --resume, and --out FOLDER, that of the search to finish.")
     job = None if is_finished(place.out, place.resume, config, ranks) else finding.prepare(config, ranks=ranks)
     if job is not None and ranks.first:
         _say_cost(job)

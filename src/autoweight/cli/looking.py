@@ -23,6 +23,11 @@ def is_run(path: Path) -> bool:
     return (path / "config.yaml").exists()
 
 
+def holds_runs(path: Path) -> bool:
+    """Whether runs lie in this folder."""
+    return path.is_dir() and any(is_run(own) for own in path.iterdir())
+
+
 def check_threshold(threshold: float | None) -> None:
     """Raise `UserError` unless it can be one."""
     require(threshold is None or 0 <= threshold <= 1, f"--threshold goes from 0 to 1, but is {threshold}.")

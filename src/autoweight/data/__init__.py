@@ -16,7 +16,7 @@ from autoweight.data.image_folder import image_folder
 from autoweight.data.labelled import Labelled
 from autoweight.data.own import OWN, load_own
 from autoweight.data.splits import stratified_split
-from autoweight.errors import unknown
+from autoweight.errors import require, unknown
 
 __all__ = ["DATASETS", "Labelled", "Pool", "Samples", "Splits", "as_samples", "check_training_data", "load_pool"]
 
@@ -66,6 +66,10 @@ class Pool(NamedTuple):
         validation part, with its true labels, then only shows how the training goes.
         """
         val_size = config.val_size if self.trusted is None else 0
+        require(
+            val_size < len(self.samples),
+            f"a data.val_size of {val_size} leaves nothing of {len(self.samples)} samples to train on: lower it.",
+        )
         train_size = config.train_size or len(self.samples) - val_size
         train, val, _ = stratified_split(self.samples, (train_size, val_size), seed)
         chosen = self.samples if final and config.train_on_all else train

@@ -21,7 +21,7 @@ from autoweight.data.own.images import encode_images, read_images
 from autoweight.data.own.kinds import KindName, kind_of
 from autoweight.data.own.parts import labelled, marked_apart, split_off, without
 from autoweight.data.own.rows import Content, Encoder, Parts, Rows
-from autoweight.data.own.tables import read_table
+from autoweight.data.own.tables import TABLES, read_table
 from autoweight.data.own.targets import Targets, learn_targets
 from autoweight.data.own.texts import encode_texts, read_texts
 from autoweight.data.reading import Reading
@@ -61,7 +61,12 @@ def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
     require(bool(config.path), "data.path is empty: name a folder or a file of your own.")
     kind = kind_of(Path(config.path), config.text)
     require(not config.stream or kind == "images", "data.stream is for folders of images; other data lie in memory.")
-    found = KINDS[kind].read(Path(config.path), config)
+    is_table = Path(config.path).suffix.lower() in TABLES and not Path(config.path).is_dir()
+    require(not config.label or is_table, f"--label names a column of a table, but {Path(config.path).name} is none.")
+    try:
+        found = KINDS[kind].read(Path(config.path), config)
+    except OSError as error:
+        raise UserError(f"{error.filename or config.path} cannot be read: {error.strerror}.") from error
     train, trusted = _trusted(found, kind, config, task)
     test = found.test if not config.test else _another(config.test, kind, config).train
     learn_targets(train, task)  # says what is wrong with the labels, before too few of a kind are said to be

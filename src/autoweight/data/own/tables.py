@@ -31,7 +31,7 @@ def read_table(path: Path, config: DataConfig) -> Parts:
     """The rows of a table: all columns but the label's and the trusted marks'."""
     table = load_table(path)
     label = label_column(table, path, config)
-    marks = trusted_column(table, config)
+    marks = trusted_column(table, label, config)
     columns = {name: column for name, column in table.columns.items() if name not in (label, marks)}
     marked = None if marks is None else marks_of(table.columns[marks])
     return Parts(Rows.of(columns, words(table.columns[label]), table.names, marked))
@@ -58,9 +58,10 @@ def label_column(table: Table, path: Path, config: DataConfig) -> str:
     return found[0]
 
 
-def trusted_column(table: Table, config: DataConfig) -> str | None:
+def trusted_column(table: Table, label: str, config: DataConfig) -> str | None:
     """The column that marks trusted rows, if what was named is no file."""
-    return config.trusted if config.trusted in table.columns and config.trusted != config.label else None
+    require(config.trusted != label, f"--trusted names the column of the labels, '{label}': name one that marks rows.")
+    return config.trusted if config.trusted in table.columns else None
 
 
 def marks_of(column: NDArray[Any]) -> NDArray[np.bool_]:

@@ -18,6 +18,8 @@ SEPARATOR = ";"
 """Stands between the names of a sample that has several."""
 _MOST_CLASSES = 50
 """More different labels than that need at least four samples each to be classes."""
+_FEW = 10
+"""Of as many samples or more, not each may have a label of its own."""
 
 
 class Targets(NamedTuple):
@@ -138,7 +140,7 @@ def _floats(rows: Rows) -> NDArray[np.float64]:
 
 def _check_not_too_many(names: list[str], train: Rows, remedy: str) -> None:
     require(
-        len(names) <= _MOST_CLASSES or 4 * len(names) <= len(train),
+        len(names) < min(_MOST_CLASSES + 1, max(len(train), _FEW)) or 4 * len(names) <= len(train),
         f"there are {len(names)} different labels in {len(train)} samples, too many for classes: {remedy}.",
     )
 

@@ -55,7 +55,7 @@ def _column(path: Path, config: DataConfig) -> Parts:
         raise unknown("column", config.text, table.columns)
     label = label_column(table, path, config)
     require(label != config.text, f"--label and --text both name the column '{label}'.")
-    marks = trusted_column(table, config)
+    marks = trusted_column(table, label, config)
     marked = None if marks is None else marks_of(table.columns[marks])
     texts = np.array([str(text) for text in table.columns[config.text].tolist()], dtype=object)
     return Parts(Rows.of(texts, words(table.columns[label]), table.names, marked))
