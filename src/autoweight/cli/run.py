@@ -24,6 +24,7 @@ from autoweight.config import AgentName
 from autoweight.config.presets import PRESETS
 from autoweight.errors import UserError, unknown
 from autoweight.ranks import of_torchrun
+from autoweight.runs.reading import is_run
 
 
 def run(words: list[str]) -> None:
@@ -94,9 +95,16 @@ def _place(typed: Common) -> commands.Place:
 
 def _audit(words: list[str]) -> None:
     """Training labels that look wrong, of a run or after one training: audit RUN, or audit RECIPE"""
-    if words and looking.is_run(Path(words[0])):
+    if words and is_run(Path(words[0])):
         chosen = parse_plain(AuditRunArguments, words[1:], "autoweight audit RUN")
-        looking.audit(Path(words[0]), chosen.method, chosen.seed, chosen.threshold, chosen.out, chosen.report)
+        looking.audit(
+            Path(words[0]),
+            chosen.threshold,
+            chosen.report,
+            method=chosen.method,
+            seed=chosen.seed,
+            out=chosen.out,
+        )
         return
     if words and looking.holds_runs(Path(words[0])):
         raise UserError(f"{words[0]} holds runs: name one of them, such as {words[0].rstrip('/')}/RUN.")
@@ -113,7 +121,7 @@ def _audit(words: list[str]) -> None:
     config = configured(base, typed, methods=(typed.method,), num_seeds=1, **settings)
     folder = commands.compare(config, _place(typed)._replace(report=False))
     if of_torchrun().first:
-        looking.audit(folder, None, None, typed.threshold, None, typed.report)
+        looking.audit(folder, typed.threshold, typed.report)
 
 
 def _report(words: list[str]) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 from autoweight.audit.find import issues_of
 from autoweight.audit.table import LabelIssues
 from autoweight.config import TaskName
-from autoweight.errors import require
+from autoweight.errors import UserError, require
 from autoweight.methods.method import Method, Weighted
-from autoweight.runs.samples import Columns, read_columns
+from autoweight.runs.samples import Columns, read_columns, samples_file
 from autoweight.strategy.auto import Auto
 from autoweight.strategy.remembering import Remembering
 
@@ -45,7 +45,7 @@ def audit_run(
     for name, own_seed in trainings_of(folder):
         if method not in (None, name) or seed not in (None, own_seed):
             continue
-        columns = read_columns(folder / "samples" / f"{name}-{own_seed}.npz")
+        columns = read_columns(samples_file(folder, name, own_seed))
         if columns is not None and bool(columns.get("remembered", False)):
             return Audit(name, own_seed, _issues(columns, threshold), columns)
     return None
@@ -63,7 +63,10 @@ def check_audit(name: str, method: Method, task: TaskName) -> None:
 
 def write_audit(audit: Audit, folder: Path) -> list[Path]:
     """Write the table as CSV, and as Parquet where pyarrow is there; returns the files."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot use the output folder {folder}: {error.strerror}.") from error
     audit.issues.to_csv(folder / CSV)
     try:
         import pyarrow  # noqa: F401
