@@ -250,7 +250,7 @@ def test_help_shows_the_defaults_of_the_recipe_wherever_it_stands(tmp_path):
 
 def test_demo_tells_the_whole_story(tmp_path):
     config = commands.demo_config()
-    training = replace(config.training, epochs=2, num_stages=4)
+    training = replace(config.training, epochs=2, num_stages=4, drop_stages=())
     search = replace(config.search, num_episodes=2, num_workers=5, choice_rounds=1, warmup_stages=1)
     short = replace(config, training=training, search=search, num_seeds=1)
     (tmp_path / "short.yaml").write_text(dump_config(short))
