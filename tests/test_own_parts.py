@@ -150,6 +150,10 @@ def test_text_files(tmp_path):
     )
     assert data.test.inputs[0].tolist()[:2] == [now, buy]  # the same words, the same numbers
     assert data.train.inputs[3].eq(0).all()
+    (tmp_path / "c.txt").write_text("__label__spam __label__ad now buy\n__label__ham you\n__label__ad now\n" * 4)
+    several = load_own(own(tmp_path / "c.txt"), "multilabel")
+    assert several.train.class_names == ("ad", "ham", "spam")
+    assert {tuple(row) for row in several.train.labels.tolist()} == {(1, 0, 1), (0, 1, 0), (1, 0, 0)}
     for name in ("bag_of_words", "text_embedding"):
         network = NETWORKS[name](data.train.input_shape, 2)
         assert network(data.train.inputs).shape == (4, 2)
