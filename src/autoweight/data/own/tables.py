@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from autoweight.config import DataConfig
 from autoweight.data.own.rows import Parts, Rows
+from autoweight.data.own.targets import SEPARATOR
 from autoweight.errors import UserError, require, unknown
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
@@ -126,8 +127,10 @@ def _parquet(path: Path) -> Table:
 
 
 def _arrow_column(column: Any, arrow: Any) -> NDArray[Any]:
-    """Numbers as floats, NaN where one is missing; all else as text."""
+    """Numbers as floats, NaN where one is missing; lists as a cell of several names; all else as text."""
     kind = column.type
+    if arrow.types.is_list(kind) or arrow.types.is_large_list(kind):
+        return np.array([SEPARATOR.join(map(str, value or [])) for value in column.to_pylist()], dtype=object)
     if arrow.types.is_integer(kind) or arrow.types.is_floating(kind) or arrow.types.is_decimal(kind):
         return column.cast(arrow.float64()).to_numpy(zero_copy_only=False)
     return np.array(["" if value is None else str(value) for value in column.to_pylist()], dtype=object)
