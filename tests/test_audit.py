@@ -177,10 +177,14 @@ def test_audit_of_a_recipe_then_of_its_run(tmp_path, monkeypatch, capsys):
     for words, sentence in [
         (["run", "--method", "law"], "there are: auto with seed 0"),
         (["run", "--threshold", "3"], "from 0 to 1"),
+        (["run", "--out", "strict/label_issues.csv"], "cannot use the output folder strict/label_issues.csv"),
         (["nothing"], "unknown recipe"),
     ]:
         with pytest.raises(aw.UserError, match=sentence):
             run(["audit", *words])
+    (tmp_path / "run" / "samples" / "auto-0.npz").write_bytes(b"cut short")
+    with pytest.raises(aw.UserError, match="is damaged: train again"):
+        run(["audit", "run"])
     (tmp_path / "run" / "samples" / "auto-0.npz").unlink()
     with pytest.raises(aw.UserError, match="autoweight audit RECIPE"):
         run(["audit", "run"])

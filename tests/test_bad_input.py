@@ -61,10 +61,6 @@ OWN_DATA: dict[str, tuple[Callable[[], object], str]] = {
         lambda: read(rows("a,label\n" + "1,5\n2,5\n" * 9), "regression"),
         "all targets are the same number",
     ),
-    "several labels": (
-        lambda: read(rows(), "multilabel"),
-        "files of one's own are for classification or regression or huber",
-    ),
     "no usable column": (
         lambda: read(rows("label\n" + "x\ny\n" * 9)),
         "no column besides the label tells the rows apart",

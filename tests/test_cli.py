@@ -16,12 +16,14 @@ import yaml
 
 import autoweight as aw
 from autoweight.cli import commands
+from autoweight.cli.main import main
 from autoweight.config.files import dump_config, load_config
 from autoweight.config.presets import PRESETS
 from autoweight.methods import METHODS
 from autoweight.models import NETWORKS
 from autoweight.recipes import RECIPES, get_recipe
 from autoweight.runs import find as finding
+from autoweight.workers import StackedWorkers
 
 SHORT = ["--training.epochs", "2", "--training.num-stages", "4"]
 SHORT_SEARCH = [*SHORT, "--search.num-episodes", "3", "--search.num-workers", "5", "--search.choice-rounds", "1"]
@@ -248,7 +250,7 @@ def test_help_shows_the_defaults_of_the_recipe_wherever_it_stands(tmp_path):
 
 def test_demo_tells_the_whole_story(tmp_path):
     config = commands.demo_config()
-    training = replace(config.training, epochs=2, num_stages=4)
+    training = replace(config.training, epochs=2, num_stages=4, drop_stages=())
     search = replace(config.search, num_episodes=2, num_workers=5, choice_rounds=1, warmup_stages=1)
     short = replace(config, training=training, search=search, num_seeds=1)
     (tmp_path / "short.yaml").write_text(dump_config(short))
@@ -259,3 +261,35 @@ def test_demo_tells_the_whole_story(tmp_path):
     assert list(result["methods"]) == ["uniform", "early_stop", *config.methods[1:]]
     assert result["search"]["strategy"] == "strategy.safetensors"
     assert "law" in result["recovered"]
+
+
+def test_the_walk_from_the_command_to_the_first_step_is_short(tmp_path, monkeypatch):
+    """Eight calls, the step's own among them; `main` and `run`, which choose the command, come before.
+
+    What tries out whether networks can be stacked is no step of the search.
+    """
+    package, walk = str(Path(aw.__file__).parent), []
+
+    class ReachedError(Exception):
+        pass
+
+    def step(workers, *given):
+        frame, names = sys._getframe(1), ["_train_step"]
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(package):
+                names.append(frame.f_code.co_name)
+            frame = frame.f_back
+        if "run_episode" in names:
+            walk.extend(reversed(names))
+            raise ReachedError
+        return train_step(workers, *given)
+
+    train_step = StackedWorkers._train_step
+    monkeypatch.setattr(StackedWorkers, "_train_step", step)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["autoweight", "search", "digits-noise", *SHORT_SEARCH])
+    with pytest.raises(ReachedError):
+        main()
+    calls = walk[walk.index("_search") + 1 :]
+    assert walk[: walk.index("_search")] == ["main", "run"]
+    assert calls == ["search", "find_strategy", "run", "run", "run_episode", "run_stage", "_train", "_train_step"]

@@ -143,6 +143,25 @@ MISTAKES = {
     ),
     "unknown preset": (["search", "digits-noise", "--preset", "papr"], "did you mean 'paper'?"),
     "unknown agent": (["search", "digits-noise", "--agent", "cma"], "invalid choice 'cma' for argument '--agent'"),
+    "nobody to finish": (["search", "digits-noise", "--finish"], "--finish needs --resume, and --out FOLDER"),
+    "no method": (["compare", "digits-noise", "--methods", " , "], "name at least one method"),
+    "a flag without a value": (["train", "digits-noise", "--knob"], "autoweight: --knob needs a value."),
+    "no number where none is needed": (
+        ["audit", "digits-noise", "--threshold", "x"],
+        "autoweight: --threshold takes a number, not 'x'.",
+    ),
+    "no whole numbers": (["train", "digits-noise", "--training.drop-stages", "x"], "drop-stages cannot be 'x'."),
+    "one word too many": (["train", "digits-noise", "digits-many"], "autoweight: cannot take digits-many."),
+    "a path beside a recipe": (
+        ["train", "digits-noise", "--data.path", "a.csv"],
+        "--data.path is for data of your own",
+    ),
+    "too many to hold out": (
+        ["train", "digits-noise", "--data.train-size", "0", "--data.val-size", "1250"],
+        "nothing of",
+    ),
+    "a network without a name": (["train", "digits-noise", "--network", "mine:"], "'mine:' names no network"),
+    "an empty word": (["train", ""], "unknown recipe ''"),
     "list takes nothing": (["list", "recipes"], "list takes no arguments"),
 }
 
@@ -194,6 +213,32 @@ def test_wrong_strategy_files(tmp_path, monkeypatch, capsys, content, sentence):
     assert code == 2
     assert sentence in message
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("training: 5", "training is 5: it should be keys with their values"),
+        ("methods: uniform", "methods is 'uniform': it should be a list"),
+        ("knobs: {focal: 3}", "knobs.focal is 3: it should be keys with their values"),
+        ("data: {noise: uniform, noise_rate: lots}", "data.noise_rate is 'lots': input should be a valid number"),
+        ("seed: [", "is not valid YAML: look at line 3"),
+    ],
+)
+def test_wrong_configurations(tmp_path, monkeypatch, capsys, content, sentence):
+    (tmp_path / "a.yaml").write_text(f"recipe: digits-noise\n{content}\n")
+    code, message = run_here(monkeypatch, capsys, ["compare", "--config", tmp_path / "a.yaml"])
+    assert (code, sentence in message, message.count("\n")) == (2, True, 1), message
+
+
+def test_an_audit_of_a_folder_of_runs_asks_for_one(tmp_path, monkeypatch, capsys):
+    (tmp_path / "runs" / "one").mkdir(parents=True)
+    (tmp_path / "runs" / "one" / "config.yaml").write_text("recipe: digits-noise\n")
+    monkeypatch.chdir(tmp_path)
+    assert run_here(monkeypatch, capsys, ["audit", "runs/"]) == (
+        2,
+        "autoweight: runs/ holds runs: name one of them, such as runs/RUN.\n",
+    )
 
 
 def test_a_misspelt_key_and_a_configuration_of_another_command(tmp_path, monkeypatch, capsys):

@@ -54,7 +54,9 @@ def test_wrong_labels_are_weighed_down_without_being_told_anything():
     def network() -> nn.Module:
         return nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
 
-    training = TrainingConfig(epochs=40, batch_size=64, num_stages=4, optimizer="adamw", learning_rate=2e-3)
+    training = TrainingConfig(
+        epochs=40, batch_size=64, num_stages=4, optimizer="adamw", learning_rate=2e-3, schedule="constant"
+    )
     plain = aw.fit(network, noisy, test_data=test, weigher=None, training=training)
     fitted = aw.fit(network, noisy, test_data=test, weigher="auto", training=training)
     assert fitted.test_score > plain.test_score + 0.05
@@ -75,7 +77,7 @@ def test_regression_in_one_call():
     inputs = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
     data = inputs, inputs[:, 0] - inputs[:, 1]
     training = TrainingConfig(
-        task="regression", epochs=10, batch_size=16, num_stages=4, optimizer="adam", learning_rate=0.01
+        "regression", epochs=10, batch_size=16, num_stages=4, optimizer="adam", learning_rate=0.01, schedule="constant"
     )
     fitted = aw.fit(lambda: nn.Linear(2, 1), data, val_data=data, weigher=None, training=training)
     assert fitted.val_score > 0.5

@@ -74,7 +74,16 @@ def test_schedules_by_hand():
     assert rates(schedule="linear") == pytest.approx([1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125])
     assert rates(4, schedule="cosine") == pytest.approx([1.0, (1 + 0.5**0.5) / 2, 0.5, (1 - 0.5**0.5) / 2])
     assert rates(schedule="stages", drop_stages=(1, 3)) == pytest.approx([1, 1, 0.1, 0.1, 0.1, 0.1, 0.01, 0.01])
+    assert rates(schedule="stages", drop_stages=()) == [1.0] * 8
+    assert rates(10, schedule="stages") == pytest.approx([1, 1, 1, 1, 1, 0.1, 0.1, 0.01, 0.001, 0.001])
     assert rates(4, schedule=lambda progress: progress**2) == [0, 0.0625, 0.25, 0.5625]
+
+
+def test_drops_behind_the_last_stage_are_said():
+    with pytest.warns(UserWarning, match="is to drop at stage 12, but the last of 10 stages, counted from 0, is 9"):
+        check_schedule(TrainingConfig(num_stages=10, drop_stages=(6, 12, 18)))
+    for fine in ({}, {"drop_stages": (9,)}, {"drop_stages": (12,), "schedule": "cosine"}):
+        check_schedule(TrainingConfig(num_stages=10, **fine))
 
 
 def test_a_warm_up_rises_to_what_the_schedule_says():
@@ -94,6 +103,7 @@ def test_a_warm_up_rises_to_what_the_schedule_says():
         (lambda: TrainingConfig(epochs=3, warmup_epochs=4), "longer than the training's 3 epochs"),
         (lambda: TrainingConfig(nesterov=True, momentum=0.0), "nesterov is for sgd with momentum"),
         (lambda: TrainingConfig(nesterov=True, optimizer="adam"), "nesterov is for sgd with momentum"),
+        (lambda: TrainingConfig(drop_stages=(1.5,)), "drop_stages takes whole numbers"),
         (lambda: TrainingConfig(average=1.0), "average goes from 0 to below 1"),
         (lambda: check_schedule(TrainingConfig(schedule=lambda progress: -1)), "0 or more, but -1"),
         (lambda: check_schedule(TrainingConfig(schedule=lambda progress: 1 / 0)), "does not answer to 0.0: division"),

@@ -105,6 +105,10 @@ def test_a_table_with_missing_values(tmp_path):
     assert accuracy(tmp_path / "run") > 0.75
     assert accuracy(tmp_path / "run", "uniform") > 0.75
     assert "early_stop" not in done.stdout
+    assert "early_stop" not in done.stderr  # nobody has asked for it
+    done = autoweight(
+        *words, "--methods", "uniform,early_stop", "--no-report", "--training.num-stages", 1, cwd=tmp_path
+    )
     assert "early_stop stops where trusted samples say, and there are none" in done.stderr
 
 

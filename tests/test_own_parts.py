@@ -65,6 +65,12 @@ def test_parquet_holds_what_a_csv_holds(tmp_path):
     assert torch.equal(one.train.inputs, two.train.inputs)
     assert torch.equal(one.test.inputs, two.test.inputs)
     assert torch.equal(one.train.labels, two.train.labels)
+    lists = {"n": [row * 0.7 for row in range(12)], "tags": [["a", "b"], ["b"], None] * 4}
+    parquet.write_table(arrow.table(lists), tmp_path / "b.parquet")
+    with pytest.warns(UserWarning, match="4 samples have no label, so that none is true of them"):
+        several = load_own(own(tmp_path / "b.parquet", label="tags"), "multilabel")
+    assert several.train.class_names == ("a", "b")
+    assert {tuple(row) for row in several.train.labels.tolist()} == {(1, 1), (0, 1), (0, 0)}
 
 
 def test_large_tables_of_many_kinds(tmp_path):
@@ -150,6 +156,10 @@ def test_text_files(tmp_path):
     )
     assert data.test.inputs[0].tolist()[:2] == [now, buy]  # the same words, the same numbers
     assert data.train.inputs[3].eq(0).all()
+    (tmp_path / "c.txt").write_text("__label__spam __label__ad now buy\n__label__ham you\n__label__ad now\n" * 4)
+    several = load_own(own(tmp_path / "c.txt"), "multilabel")
+    assert several.train.class_names == ("ad", "ham", "spam")
+    assert {tuple(row) for row in several.train.labels.tolist()} == {(1, 0, 1), (0, 1, 0), (1, 0, 0)}
     for name in ("bag_of_words", "text_embedding"):
         network = NETWORKS[name](data.train.input_shape, 2)
         assert network(data.train.inputs).shape == (4, 2)

@@ -213,8 +213,27 @@ def test_a_sample_that_turns_bad_later_is_skipped_with_its_labels_neighbours_in_
     (inputs, labels), *_ = stream.chunks(60)
     assert len(inputs) == len(labels) == 59
     assert stream.bad.keys() == {7}
-    with pytest.raises(aw.RunError, match="not one of a batch's 1 samples can be read: image file 7"):
+    with pytest.raises(aw.RunError, match="next to no samples can be read, nor others in their places: image file 7"):
         list(StreamedLoader(stream.take(torch.tensor([7])), 1, seed=0).batches(0, 1))
+
+
+def test_a_batch_of_one_that_skipping_leaves_is_topped_up_with_others():
+    """Batch norm can make nothing of one; all epochs train, and the same seed draws the same others."""
+    data = Blobs(bad=tuple(place for place in range(60) if place % 3))
+    stream = Streamed.of(data, Reading(bad_samples="skip"), labels=data.blobs.labels)
+    once, again = (list(StreamedLoader(stream, 3, seed=0).batches(0, 60)) for _ in range(2))
+    assert min(len(batch.indices) for batch in once) == 2
+    assert any(len(batch.indices) == 3 for batch in once)
+    for batch, other in zip(once, again, strict=True):
+        assert torch.equal(batch.inputs, other.inputs)
+        assert torch.equal(batch.inputs, data.blobs.inputs[batch.indices])
+        assert len(set(batch.indices.tolist())) == len(batch.indices)
+    late = list(StreamedLoader(stream, 3, seed=0).batches(40, 60))
+    assert all(torch.equal(batch.indices, other.indices) for batch, other in zip(once[40:], late, strict=True))
+    training = replace(TRAINING, batch_size=2)
+    with pytest.warns(UserWarning, match="40 samples cannot be read and were skipped"):
+        fitted = aw.fit(make_model, stream, training=training, weigher=None)
+    assert fitted.history[-1].train_loss < 1.0
 
 
 def test_a_stream_is_evaluated_as_memory_is():

@@ -125,7 +125,11 @@ def test_a_search_of_any_task_finds_what_weighs_its_batches(name):
 @pytest.mark.parametrize(
     ("name", "features", "sentence"),
     [
-        ("regression", ("entropy",), "regression has no feature 'entropy': choose among loss, density, history"),
+        (
+            "regression",
+            ("entropy",),
+            "regression has no feature 'entropy', but loss, density, history: choose among these",
+        ),
         ("several labels", ("label",), "multilabel has no feature 'label'"),
         ("several labels", ("margin",), "multilabel has no feature 'margin'"),
     ],

@@ -77,6 +77,7 @@ def issues_of(
     threshold: float | None = None,
     index: NDArray[Any] | None = None,
     names: NDArray[Any] | None = None,
+    tokens: NDArray[Any] | None = None,
     class_names: Sequence[str] = (),
 ) -> LabelIssues:
     """The audit of samples by their averaged margins, NaN where one never came up, and their predicted classes.
@@ -106,8 +107,8 @@ def issues_of(
         "given_label": given,
         "predicted_label": predicted,
     }
-    if names is not None:
-        columns["name"] = names
+    more = {"name": names, "token": tokens}
+    columns |= {name: column for name, column in more.items() if column is not None}
     wrong = np.where(seen, 1 / (1 + np.exp(SLOPE * (known - even))), 0.0)
     return LabelIssues(columns, wrong, num_classes, threshold, class_names)
 

@@ -29,6 +29,8 @@ class Issue:
     given_label: Any
     predicted_label: Any
     name: str = ""
+    token: int = -1
+    """Which of the sample's tokens, where tokens are labelled."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class LabelIssues:
         return self._data[column]
 
     def __iter__(self) -> Iterator[Issue]:
-        return map(Issue, *(self[name].tolist() for name in self.columns))
+        return iter(self.head(len(self)))
 
     def __repr__(self) -> str:
         found = f"{self.num_issues:,} of {len(self):,} labels look wrong"
@@ -82,7 +84,7 @@ class LabelIssues:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns; `name` is there where samples have names."""
+        """Names of the columns; `name` is there where samples have names, `token` where tokens are labelled."""
         return tuple(name for name in _COLUMNS if name in self._data)
 
     @property
@@ -125,7 +127,8 @@ class LabelIssues:
 
     def head(self, count: int) -> list[Issue]:
         """The first rows."""
-        return [Issue(*values) for values in zip(*(self[name][:count].tolist() for name in self.columns), strict=True)]
+        rows = zip(*(self[name][:count].tolist() for name in self.columns), strict=True)
+        return [Issue(**dict(zip(self.columns, row, strict=True))) for row in rows]
 
     def to_csv(self, path: str | Path) -> None:
         """Write the table as CSV."""

@@ -1,7 +1,7 @@
 """What the commands do: check everything, open a run folder, work with a progress bar, end with a table."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from math import isnan
@@ -15,7 +15,7 @@ from autoweight.cli.own import begun_from
 from autoweight.config import RunConfig
 from autoweight.data import load_pool
 from autoweight.data.own import OWN
-from autoweight.errors import RunError, first_line
+from autoweight.errors import RunError, first_line, require
 from autoweight.finding import Progress, SearchJob
 from autoweight.ranks import of_torchrun
 from autoweight.recipes import RECIPES, get_recipe
@@ -60,11 +60,13 @@ def compare(config: RunConfig, place: Place) -> Path:
 def search(config: RunConfig, place: Place, finish: bool = False) -> None:
     """Find a strategy, write it, and say what it does; to `finish` is to choose among the episodes that are done."""
     ranks, place = of_torchrun(), _resumed(place)
+    require(place.resume or not finish, "--finish needs --resume, and --out FOLDER, that of the search to finish.")
     job = None if is_finished(place.out, place.resume, config, ranks) else finding.prepare(config, ranks=ranks)
     if job is not None and ranks.first:
         _say_cost(job)
     with _run_folder(config, place) as folder:
-        strategy = _search(config, job, folder, finish)
+        with _search_bar(config, finish) as show:
+            strategy = finding.find_strategy(config, job, folder, show, ranks)
         if folder.result() is None:
             _finish(folder, make_result(config, methods={}, search=finding.search_result(strategy)), keep=True)
         to_use = _command_to_use(config, folder.path / RUN_FILE)
@@ -87,7 +89,8 @@ def demo(config: RunConfig, place: Place) -> None:
         rivals = tuple(method for method in config.methods if method != "law")  # whose strategy is yet to be found
         comparing.prepare(replace(config, methods=rivals or ("uniform",)), pool, ranks)
     with _run_folder(config, place) as folder:
-        strategy = _search(config, job, folder)
+        with _search_bar(config) as show:
+            strategy = finding.find_strategy(config, job, folder, show, ranks)
         if ranks.share(folder.result() is None):
             assert pool is not None
             with_strategy = replace(config, strategy=str(folder.path / RUN_FILE))
@@ -108,10 +111,11 @@ def _finish(folder: RunFolder, result: dict[str, Any], keep: bool = False) -> No
         folder.finish(result, keep_checkpoints=keep)
 
 
-def _search(config: RunConfig, job: SearchJob | None, folder: RunFolder, finish: bool = False) -> Strategy:
+@contextmanager
+def _search_bar(config: RunConfig, finish: bool = False) -> Iterator[Callable[[Progress], bool]]:
+    """What shows how far a search is; to `finish`, it answers that no more episodes are to be run."""
     sign = "+" if config.search.reward == "difference" else ""
-    ranks = of_torchrun()
-    with ProgressBar(shown=ranks.first) as bar:
+    with ProgressBar(shown=of_torchrun().first) as bar:
 
         def show(progress: Progress) -> bool:
             doing = f"{progress.doing} {progress.episode + 1}.{progress.stage + 1}: reference "
@@ -121,7 +125,7 @@ def _search(config: RunConfig, job: SearchJob | None, folder: RunFolder, finish:
             bar.update(progress.done, progress.total, doing)
             return finish and progress.doing == "searching"
 
-        return finding.find_strategy(config, job, folder, show, ranks)
+        yield show
 
 
 def _say_cost(job: SearchJob) -> None:
@@ -136,18 +140,19 @@ def _say_cost(job: SearchJob) -> None:
 
 def _command_to_use(config: RunConfig, strategy: Path) -> str:
     """The command that trains with the strategy, as this run was configured; empty where it began from a file."""
-    own = config.data.dataset == OWN
-    recipe = begun_from(config) if own else get_recipe(config.recipe) if config.recipe in RECIPES else None
-    if recipe is None:
+    if config.data.dataset == OWN:
+        start, base = config.data.path, begun_from(config)
+    else:
+        start, base = config.recipe, get_recipe(config.recipe) if config.recipe in RECIPES else None
+    if base is None:
         return ""
-    start = config.data.path if own else config.recipe
     words = ["autoweight", "train", start, "--method", "law", "--strategy", str(strategy)]
     for name in ("network", "seed", "device"):
-        words += _flag(name, getattr(config, name), getattr(recipe, name))
+        words += _flag(name, getattr(config, name), getattr(base, name))
     for part in ("data", "training"):
-        own, default = getattr(config, part), getattr(recipe, part)
-        for field in fields(own):
-            words += _flag(f"{part}.{field.name}", getattr(own, field.name), getattr(default, field.name))
+        now, before = getattr(config, part), getattr(base, part)
+        for field in fields(now):
+            words += _flag(f"{part}.{field.name}", getattr(now, field.name), getattr(before, field.name))
     return join(words)
 
 

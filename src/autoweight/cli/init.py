@@ -22,7 +22,7 @@ class InitArguments(Own):
 
 
 def init(words: list[str]) -> None:
-    """Write the file and say how to use it."""
+    """Write a commented YAML file to start from: init [PATH]"""
     base, words = _base(words)
     typed = parse(InitArguments, base, words)
     path = typed.out or FILE

@@ -11,6 +11,8 @@ from autoweight.errors import UserError, require
 from autoweight.report.page import write_report
 from autoweight.report.words import describe, idea
 from autoweight.runs.audit import audit_run, trainings_of, write_audit
+from autoweight.runs.reading import is_run
+from autoweight.runs.samples import read_columns, samples_file
 from autoweight.strategy import Strategy, Weigher
 from autoweight.strategy.files import RUN_FILE
 from autoweight.strategy.shipped import load
@@ -18,9 +20,9 @@ from autoweight.strategy.shipped import load
 _SHOWN = 10
 
 
-def is_run(path: Path) -> bool:
-    """Whether there is a run in this folder."""
-    return (path / "config.yaml").exists()
+def holds_runs(path: Path) -> bool:
+    """Whether runs lie in this folder."""
+    return path.is_dir() and any(is_run(own) for own in path.iterdir())
 
 
 def check_threshold(threshold: float | None) -> None:
@@ -29,12 +31,21 @@ def check_threshold(threshold: float | None) -> None:
 
 
 def audit(
-    run: Path, method: str | None, seed: int | None, threshold: float | None, out: Path | None, page: bool
+    run: Path,
+    threshold: float | None,
+    page: bool,
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    out: Path | None = None,
 ) -> None:
     """List the labels of a run that look wrong, the worst first, and write them all down."""
     check_threshold(threshold)
     found = audit_run(run, method=method, seed=seed, threshold=threshold)
     if found is None:
+        files = [samples_file(run, *training) for training in trainings_of(run)]
+        damaged = [str(file) for file in files if read_columns(file) is None]
+        require(not damaged, f"{''.join(damaged[:1])} is damaged: train again.")
         known = ", ".join(f"{name} with seed {own_seed}" for name, own_seed in trainings_of(run))
         raise UserError(
             f"{run} has no such training that remembered its samples (there are: {known or 'none'}): train with "

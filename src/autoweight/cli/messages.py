@@ -7,6 +7,13 @@ _PYTHON_WORDS = {
     ": could not convert string to float:": " takes a number, not",
     "'None', ": "",
     ", 'None'": "",
+    "Unrecognized options: ": "cannot take ",
+}
+_PATTERNS = {
+    r"^Missing value for argument '(\S+)'.*": r"\1 needs a value",
+    r"^(\S+): no type matching \S*FLOAT could be instantiated from \[(.*?)\].*": r"\1 takes a number, not \2",
+    r"^(\S+): no type matching \S*INT could be instantiated from \[(.*?)\].*": r"\1 takes a whole number, not \2",
+    r"^(\S+): Could not find valid parse for arguments: \[(.*)\].*": r"\1 cannot be \2",
 }
 
 
@@ -20,6 +27,8 @@ def one_sentence(box: str) -> str:
     sentence = re.sub(r"^Error parsing (?:\w+: )?", "", " ".join(sections[1]))
     for python, plain in _PYTHON_WORDS.items():
         sentence = sentence.replace(python, plain)
+    for pattern, plain in _PATTERNS.items():
+        sentence = re.sub(pattern, plain, sentence)
     for section in sections:
         if section[:3] == ["Perhaps", "you", "meant:"]:
             return f"{sentence}: did you mean {section[3]}?"

@@ -7,7 +7,7 @@ from typing import Any
 from autoweight.config import DataConfig, RunConfig
 from autoweight.data.own import OWN
 from autoweight.data.own.kinds import ENDINGS, count_of, kind_of
-from autoweight.errors import UserError
+from autoweight.errors import UserError, require
 from autoweight.recipes import RECIPES
 from autoweight.recipes.own import own_recipe
 
@@ -19,7 +19,7 @@ _FLAGS = ("label", "text", "trusted", "test")
 
 def is_path(word: str) -> bool:
     """Whether a word names data of the user's own and not a recipe."""
-    return word not in RECIPES and ("/" in word or word.endswith(ENDINGS) or Path(word).exists())
+    return word != "" and word not in RECIPES and ("/" in word or word.endswith(ENDINGS) or Path(word).exists())
 
 
 def own_config(word: str, text: str, task: Any) -> RunConfig:
@@ -31,23 +31,25 @@ def own_config(word: str, text: str, task: Any) -> RunConfig:
 
 
 def begun_from(config: RunConfig) -> RunConfig | None:
-    """The run that one on the user's own data was started from, where the data are still there."""
+    """What a run on the user's own data would have been but for the flags typed, where the data are still there."""
     try:
-        return own_config(config.data.path, config.data.text, config.training.task)
+        begun = own_config(config.data.path, config.data.text, config.training.task)
     except UserError:
         return None
+    # Text and task, which decide on the rest, were typed too.
+    return replace(begun, data=replace(begun.data, text=""), training=replace(begun.training, task="classification"))
 
 
 def with_own(data: DataConfig, typed: Any) -> DataConfig:
     """The data with what was typed about the user's own."""
     given = {name: value for name in _FLAGS if (value := getattr(typed, name)) is not None}
-    if given and data.dataset != OWN:
-        raise UserError(
-            f"--{next(iter(given))} is for data of your own: give their path in place of the recipe's name."
-        )
-    data = replace(data, **given)
     if data.dataset != OWN:
+        named = [*given, *(f"data.{name}" for name in ("path", *_FLAGS) if getattr(data, name))]
+        require(
+            not named, f"--{''.join(named[:1])} is for data of your own: give their path in place of the recipe's name."
+        )
         return data
+    data = replace(data, **given)
     return replace(data, trusted=_absolute(data.trusted, maybe_column=True), test=_absolute(data.test))
 
 

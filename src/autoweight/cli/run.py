@@ -24,6 +24,7 @@ from autoweight.config import AgentName
 from autoweight.config.presets import PRESETS
 from autoweight.errors import UserError, unknown
 from autoweight.ranks import of_torchrun
+from autoweight.runs.reading import is_run
 
 
 def run(words: list[str]) -> None:
@@ -58,7 +59,7 @@ def _compare(words: list[str]) -> None:
         seeds=base.num_seeds,
         side_by_side=base.side_by_side,
     )
-    methods = tuple(name.strip() for name in typed.methods.split(","))
+    methods = tuple(stripped for name in typed.methods.split(",") if (stripped := name.strip()))
     changes = {"methods": methods, "num_seeds": typed.seeds, "side_by_side": typed.side_by_side}
     settings = method_settings(base, typed, methods)
     commands.compare(configured(base, typed, **changes, **settings), _place(typed))
@@ -94,10 +95,19 @@ def _place(typed: Common) -> commands.Place:
 
 def _audit(words: list[str]) -> None:
     """Training labels that look wrong, of a run or after one training: audit RUN, or audit RECIPE"""
-    if words and looking.is_run(Path(words[0])):
+    if words and is_run(Path(words[0])):
         chosen = parse_plain(AuditRunArguments, words[1:], "autoweight audit RUN")
-        looking.audit(Path(words[0]), chosen.method, chosen.seed, chosen.threshold, chosen.out, chosen.report)
+        looking.audit(
+            Path(words[0]),
+            chosen.threshold,
+            chosen.report,
+            method=chosen.method,
+            seed=chosen.seed,
+            out=chosen.out,
+        )
         return
+    if words and looking.holds_runs(Path(words[0])):
+        raise UserError(f"{words[0]} holds runs: name one of them, such as {words[0].rstrip('/')}/RUN.")
     base, words = base_config("audit", words)
     method = "auto"
     if value_of("--config", words) is None:
@@ -111,7 +121,7 @@ def _audit(words: list[str]) -> None:
     config = configured(base, typed, methods=(typed.method,), num_seeds=1, **settings)
     folder = commands.compare(config, _place(typed)._replace(report=False))
     if of_torchrun().first:
-        looking.audit(folder, None, None, typed.threshold, None, typed.report)
+        looking.audit(folder, typed.threshold, typed.report)
 
 
 def _report(words: list[str]) -> None:
@@ -136,11 +146,6 @@ def _describe(words: list[str]) -> None:
     print("\n".join(looking.description(words[0])))
 
 
-def _init(words: list[str]) -> None:
-    """Write a commented YAML file to start from: init [PATH]"""
-    init(words)
-
-
 def _list(words: list[str]) -> None:
     """Recipes, methods with their knobs, networks and data sets, each with a line"""
     if {"-h", "--help"} & set(words):
@@ -159,7 +164,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "report": _report,
     "audit": _audit,
     "describe": _describe,
-    "init": _init,
+    "init": init,
     "list": _list,
 }
 

@@ -29,7 +29,8 @@ class DataConfig(Strict):
     """Your own data: a folder of class folders or of .tar archives, a table (.csv, .tsv, .parquet), .npz arrays, or a
     .txt of texts."""
     label: str = ""
-    """Column of a table that holds the labels; by default the one called label, target or class."""
+    """Column of a table that holds the labels; by default the one called label, target or class. Several labels of a
+    sample, for the task multilabel, are written as a;b."""
     text: str = ""
     """Column of a table that holds texts; the other columns are then left aside."""
     test: str = ""

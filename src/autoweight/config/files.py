@@ -10,6 +10,13 @@ from pydantic import TypeAdapter, ValidationError
 from autoweight.config import RunConfig
 from autoweight.errors import UserError, unknown
 
+_WANTED = {
+    "tuple_type": "it should be a list",
+    "dict_type": "it should be keys with their values",
+    "dataclass_type": "it should be keys with their values",
+}
+"""What pydantic says of Python's types, for readers of YAML."""
+
 
 def dump_config(config: RunConfig) -> str:
     """The whole configuration as YAML."""
@@ -52,9 +59,8 @@ def _explain(path: Path, problem: Any) -> UserError:
         return UserError(f"{path}: {problem['ctx']['error']}")
     if problem["type"] in ("missing", "missing_argument"):
         return UserError(f"{path}: the key '{keys[-1]}' is missing.")
-    return UserError(
-        f"{path}: {'.'.join(keys)} is {problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}."
-    )
+    wanted = _WANTED.get(problem["type"], f"{problem['msg'][0].lower()}{problem['msg'][1:]}")
+    return UserError(f"{path}: {'.'.join(keys)} is {problem['input']!r}: {wanted}.")
 
 
 def _fields_at(keys: list[str]) -> list[str]:

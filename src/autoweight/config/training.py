@@ -12,6 +12,10 @@ OptimizerName = Literal["sgd", "adam", "adamw"]
 Schedule = Literal["stages", "cosine", "linear", "constant"]
 Precision = Literal["float32", "bfloat16"]
 
+PAPER_STAGES = 20
+PAPER_DROPS = (10, 13, 16)
+"""Stages of 20 at whose start the paper's learning rate falls."""
+
 ScheduleFunction = Callable[[float], float]
 """From the share of the training that is done to the share of the learning rate that is used."""
 
@@ -45,15 +49,16 @@ class TrainingConfig(Strict):
     """Nesterov's momentum for SGD."""
     weight_decay: float = 0.0
     """Decay of the network's parameters: L2, or decoupled for adamw."""
-    num_stages: int = 20
+    num_stages: int = PAPER_STAGES
     """Equal parts that the training is cut into (3SM)."""
     schedule: _AnySchedule = "stages"
     """stages divides the learning rate by 10 at drop_stages; cosine and linear let it fall to 0; constant keeps it.
     From Python also a function of the share done."""
     warmup_epochs: float = 0.0
     """First epochs, in which the learning rate rises linearly to what the schedule says."""
-    drop_stages: tuple[int, ...] = (10, 13, 16)
-    """Stages, counted from 0, at whose start the learning rate is divided by 10."""
+    drop_stages: tuple[int, ...] = PAPER_DROPS
+    """Stages, counted from 0, at whose start the learning rate is divided by 10. The default is of 20 stages, and keeps
+    its place in the training where num_stages is another."""
     average: float = 0.0
     """Also evaluate an exponential mean of the parameters, which keeps this share at every step, such as 0.999; 0
     keeps none."""

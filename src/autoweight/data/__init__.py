@@ -72,6 +72,10 @@ class Pool(NamedTuple):
         if config.per_class and not (final and config.train_on_all):
             samples = some_of_each_class(samples, config.per_class, seed)
         val_size = config.val_size if self.trusted is None else 0
+        require(
+            val_size < len(samples),
+            f"a data.val_size of {val_size} leaves nothing of {len(samples)} samples to train on: lower it.",
+        )
         train_size = config.train_size or len(samples) - val_size
         train, val, _ = stratified_split(samples, (train_size, val_size), seed)
         chosen = self.samples if final and config.train_on_all else train

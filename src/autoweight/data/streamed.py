@@ -21,6 +21,7 @@ from autoweight.data.known_labels import known_labels
 from autoweight.data.labelled import Labelled
 from autoweight.data.labels import check_labels
 from autoweight.data.loader import Batch, EpochPlan, Loader
+from autoweight.data.mixing import mix
 from autoweight.data.reading import Raw, ReadBatch, Reading, Ticket, Tickets, Unreadable, read
 from autoweight.errors import RunError, UserError, first_line, require
 
@@ -158,7 +159,11 @@ class Streamed(Labelled):
 
 
 class StreamedLoader(Loader):
-    """A `Loader` of samples that are read as they come: the same order for the same seed and step."""
+    """A `Loader` of samples that are read as they come: the same order for the same seed and step.
+
+    A batch does without its samples that cannot be read. Where that leaves fewer than two, of which batch norm can make
+    nothing, others take their places, drawn by the seed and the step alone.
+    """
 
     samples: Streamed
 
@@ -175,12 +180,26 @@ class StreamedLoader(Loader):
 
     def read(self, start: int, stop: int) -> Iterator[tuple[Inputs, EpochPlan]]:
         """What is read for the batches of these steps, on the host, and the rows of the plan that describe them."""
-        tickets = Tickets(lambda: (self._tickets(*planned) for planned in self._rows(start, stop)))
-        for (_, row), batch in zip(self._rows(start, stop), self.samples.read(tickets), strict=True):
-            if batch.inputs is None:
-                why = self.samples.bad[batch.bad[0].position]
-                raise RunError(f"not one of a batch's {len(batch.bad)} samples can be read: {why}.")
-            yield batch.inputs, row if not batch.bad else EpochPlan(*(part[batch.kept] for part in row))
+        tickets = Tickets(lambda: (self._tickets(epoch, row.indices) for epoch, row in self._rows(start, stop)))
+        for (epoch, row), batch in zip(self._rows(start, stop), self.samples.read(tickets), strict=True):
+            if len(batch.kept) < min(2, self.batch_size):
+                yield self._topped_up(epoch, row, batch)
+            else:
+                assert batch.inputs is not None
+                yield batch.inputs, row if not batch.bad else EpochPlan(*(part[batch.kept] for part in row))
+
+    def _topped_up(self, epoch: int, row: EpochPlan, short: ReadBatch) -> tuple[Inputs, EpochPlan]:
+        """What is left of a batch, and others in the places of those that could not be read."""
+        generator = torch.Generator().manual_seed(mix(self.seed, epoch, *row.indices.tolist()))
+        others = torch.randperm(len(self.samples), generator=generator)
+        others = others[~torch.isin(others, row.indices)][: self.batch_size + _LOOKED_AT]
+        indices = torch.cat([row.indices[short.kept], others])
+        (batch,) = self.samples.read([self._tickets(epoch, indices)])
+        kept = batch.kept[: self.batch_size]
+        if batch.inputs is None or len(kept) < min(2, self.batch_size):
+            raise RunError(f"next to no samples can be read, nor others in their places: {short.bad[0].why}.")
+        own = EpochPlan(indices[kept], *(part[: len(kept)] for part in row[1:]))
+        return rows(batch.inputs, slice(len(kept))), own
 
     def look(self) -> Inputs:
         """Inputs of a few samples, as networks get them."""
@@ -191,8 +210,8 @@ class StreamedLoader(Loader):
         whole = self.augmented(self.samples.finished(inputs), row)
         return Batch(whole, self.samples.labels[row.indices], row.indices)
 
-    def _tickets(self, epoch: int, row: EpochPlan) -> list[Ticket]:
-        positions = self.samples.source[row.indices].tolist()
+    def _tickets(self, epoch: int, indices: Tensor) -> list[Ticket]:
+        positions = self.samples.source[indices].tolist()
         return [(position, (self.seed, epoch)) for position in positions]
 
     def _rows(self, start: int, stop: int) -> Iterator[tuple[int, EpochPlan]]:

@@ -12,7 +12,7 @@ from autoweight.data.labelled import Labelled
 from autoweight.errors import require, unknown
 from autoweight.strategy import Rule
 from autoweight.strategy.rule import BOUNDS
-from autoweight.training.task import TASKS
+from autoweight.training.checks import check_features
 
 _FEW = 50
 """Validation samples; with as many, an accuracy is known to about seven points."""
@@ -20,12 +20,8 @@ _FEW = 50
 
 def check_search(config: SearchConfig, training: TrainingConfig) -> None:
     """Raise `UserError` where search and training do not fit together."""
-    rule, task = Rule.of(config), TASKS[training.task]
-    for feature in rule.features:
-        require(
-            feature in task.features,
-            f"{training.task} has no feature '{feature}': choose among {', '.join(task.features)} (search.features).",
-        )
+    rule = Rule.of(config)
+    check_features(rule, training.task, "choose among these (search.features)")
     start = config.start
     for name, value in start.items():
         if name not in BOUNDS:

@@ -100,7 +100,7 @@ class SearchLoop:
         self._restore()
         try:
             for episode in range(self.archive.num_episodes, self.config.num_episodes):
-                self.archive.add(*self._timed_episode(self.agent, episode))
+                self.archive.add(*self.run_episode(self.agent, episode))
                 self._save()
         except _StopSearchError:
             if not self.archive.num_episodes:
@@ -112,6 +112,7 @@ class SearchLoop:
 
         Where workers run beside the host, the agent learns while the next stage trains, and nobody waits for it.
         """
+        began = time.perf_counter()
         config, workers = self.config, self.workers
         num_stages = workers.problem.training.num_stages
         workers.begin(mix(self.seed, episode))
@@ -143,13 +144,8 @@ class SearchLoop:
         returns = torch.stack(rewards).sum(dim=0) / sum(scales)
         self._tell(episode, self.episode_stages - 1, outcome, returns)
         agent.end_episode(returns)
-        return Episode(torch.stack(tables, dim=1), returns)
-
-    def _timed_episode(self, agent: Agent, episode: int, explore: bool = True) -> Episode:
-        began = time.perf_counter()
-        result = self.run_episode(agent, episode, explore)
         self.seconds += time.perf_counter() - began
-        return result
+        return Episode(torch.stack(tables, dim=1), returns)
 
     def _choose(self) -> Found:
         """Train the best candidates again, each time from a fresh start, and take the best mean."""
@@ -157,7 +153,7 @@ class SearchLoop:
         try:
             for choice in range(len(self.choices), self.choice_rounds):
                 episode = self.config.num_episodes + choice
-                self.choices.append(self._timed_episode(Replay(candidates), episode).returns)
+                self.choices.append(self.run_episode(Replay(candidates), episode).returns)
                 self._save()
         except _StopSearchError:
             if not self.choices:
@@ -169,7 +165,7 @@ class SearchLoop:
 
     def _take_guess(self) -> Found:
         """The agent's guess without exploration, as the paper has it: one more episode, of which it learns nothing."""
-        tables, returns = self._timed_episode(self.agent, self.config.num_episodes, explore=False)
+        tables, returns = self.run_episode(self.agent, self.config.num_episodes, explore=False)
         sound = returns[returns.isfinite()]
         return self._found(tables[0], sound[: self.workers.num_starts] if len(sound) else returns, rounds=1)
 

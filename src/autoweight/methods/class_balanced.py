@@ -19,6 +19,7 @@ class ClassBalanced(Weigher):
     """Weights by the effective number of samples of the label's class."""
 
     capturable = True
+    tasks = ("classification",)
 
     def __init__(self, class_counts: Tensor, beta: float = 0.999) -> None:
         require(0 <= beta < 1, f"class_balanced's beta goes from 0 to below 1, but is {beta}.")

@@ -21,6 +21,7 @@ class Focal(Weigher):
     """Weights `(1 - p_y) ** gamma`."""
 
     capturable = True
+    tasks = ("classification",)
 
     def __init__(self, gamma: float = 2.0) -> None:
         require(gamma >= 0, f"focal's gamma must be at least 0, but is {gamma}.")

@@ -20,6 +20,7 @@ class GCE(Weigher):
     """Weights `p_y ** q`."""
 
     capturable = True
+    tasks = ("classification",)
 
     def __init__(self, q: float = 0.7) -> None:
         require(0 <= q <= 1, f"gce's q goes from 0 to 1, but is {q}.")

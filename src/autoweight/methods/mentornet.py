@@ -29,6 +29,7 @@ class MentorNet(Weigher):
     """Weights by a running percentile of the losses, or by a learned mentor."""
 
     capturable = True
+    tasks = ("classification",)
 
     def __init__(
         self, mentor: str = "", percentile: float = 0.6, burn_in: float = 0.18, heed_labels: bool = False

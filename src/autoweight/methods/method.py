@@ -78,8 +78,7 @@ class Method(ABC):
 
     def check_task(self, task: TaskName) -> None:
         """Raise `UserError` where it cannot train this."""
-        if self.tasks and task not in self.tasks:
-            raise UserError(f"{type(self).__name__} is for {' and '.join(self.tasks)}, not for {task}.")
+        _check_task(self, task)
 
     def begin(self, setup: Setup) -> None:
         """Make networks and optimisers; by default the training's one network."""
@@ -128,6 +127,11 @@ class Weighted(Method):
     def __init__(self, weigher: Weigher | None) -> None:
         self.weigher = weigher
 
+    def check_task(self, task: TaskName) -> None:
+        """Raise `UserError` where its weigher cannot weigh this."""
+        if self.weigher is not None:
+            _check_task(self.weigher, task)
+
     @property
     def capturable(self) -> bool:  # type: ignore[override]
         """As its weigher is."""
@@ -159,3 +163,10 @@ class Weighted(Method):
         if isinstance(progress, Tensor):  # a number would be compiled into the code, anew at every step
             weigh = self.setup.fast(weigh)
         return weigh(weigher, losses, outputs, batch.labels, progress=progress, indices=batch.indices)
+
+
+def _check_task(one: Method | Weigher, task: TaskName) -> None:
+    if one.tasks and task not in one.tasks:
+        raise UserError(
+            f"{type(one).__name__} is for {' and '.join(one.tasks)}, not for {task}: use another method, or none."
+        )

@@ -18,6 +18,7 @@ class Oracle(Weigher):
     """Weights of 1 where `clean[index]`, else 0."""
 
     capturable = True
+    tasks = ("classification",)
 
     def __init__(self, clean: Tensor) -> None:
         clean = torch.as_tensor(clean)

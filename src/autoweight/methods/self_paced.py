@@ -29,6 +29,7 @@ class SelfPaced(Weigher):
     """Weights in [0, 1] from the loss and a growing age."""
 
     capturable = True
+    tasks = ("classification",)
 
     def __init__(
         self, regulariser: Regulariser = "hard", start: float = 0.5, end: float = 1.0, lower: float = 0.5

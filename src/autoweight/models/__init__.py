@@ -12,7 +12,7 @@ from autoweight.models.mobilenet import mobilenet_v2
 from autoweight.models.resnet import resnet18, resnet32, resnet34, resnet50, resnet101, small_resnet, small_resnet64
 from autoweight.models.small_cnn import small_cnn
 from autoweight.models.strided_cnn import strided_cnn
-from autoweight.models.text import bag_of_words, text_embedding
+from autoweight.models.text import bag_of_words, text_embedding, token_window
 from autoweight.models.vgg import vgg19
 from autoweight.models.wide_resnet import wrn_28_10
 
@@ -23,6 +23,7 @@ NETWORKS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
     "strided_cnn": strided_cnn,
     "bag_of_words": bag_of_words,
     "text_embedding": text_embedding,
+    "token_window": token_window,
     "small_resnet": small_resnet,
     "small_resnet64": small_resnet64,
     "resnet32": resnet32,

@@ -15,6 +15,7 @@ from autoweight.errors import UserError, first_line, require, unknown
 
 def own_network(module: str, function: str, input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     """Call the user's function; of `input_shape` and `num_classes` it gets those that it has a parameter for."""
+    require(bool(module and function), f"'{module}:{function}' names no network: write module:function of yours.")
     found, module = _module(module), Path(module).name
     make = getattr(found, function, None)
     if make is None:

@@ -10,7 +10,7 @@ Expect    auto ahead of uniform where labels are wrong, beside it where they are
 
 import re
 
-from autoweight.config import DataConfig, RunConfig, SearchConfig, TaskName
+from autoweight.config import DataConfig, Feature, RunConfig, SearchConfig, TaskName
 from autoweight.config.defaults import sensible_training
 from autoweight.config.presets import noise
 
@@ -22,17 +22,22 @@ NETWORKS = {
     "arrays": "by_shape",
 }
 """The network for each kind of data."""
+_OF_TOKENS = "token_window"
+_OF_CLASSES = ("classification", "tokens")
+"""What auto weighs."""
+_WITHOUT_ENTROPY = ("regression", "huber")
 _MOST_EPOCHS = {"images": 30, "shards": 30, "texts": 30}
 """A CPU takes its time for images, and texts are soon memorised."""
 
 
 def own_recipe(name: str, kind: str, num_samples: int, data: DataConfig, task: TaskName) -> RunConfig:
     """A run on the user's own data; `auto` is what needs neither trusted samples nor a search."""
+    features: tuple[Feature, ...] = ("loss",) if task in _WITHOUT_ENTROPY else ("loss", "entropy")
     return RunConfig(
         recipe=re.sub(r"[^\w.-]", "_", name),
         data=data,
-        network=NETWORKS[kind],
+        network=_OF_TOKENS if task == "tokens" else NETWORKS[kind],
         training=sensible_training(num_samples, task, _MOST_EPOCHS.get(kind, 60)),
-        search=noise(SearchConfig(num_workers=11, num_episodes=6, choice_rounds=2)),
-        methods=("auto", "uniform") if task == "classification" else ("uniform",),
+        search=noise(SearchConfig(features=features, num_workers=11, num_episodes=6, choice_rounds=2)),
+        methods=("auto", "uniform") if task in _OF_CLASSES else ("uniform",),
     )

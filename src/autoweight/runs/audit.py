@@ -8,7 +8,12 @@ import numpy as np
 
 from autoweight.audit.find import issues_of
 from autoweight.audit.table import LabelIssues
-from autoweight.runs.samples import Columns, read_columns
+from autoweight.config import TaskName
+from autoweight.errors import UserError, require
+from autoweight.methods.method import Method, Weighted
+from autoweight.runs.samples import Columns, read_columns, samples_file
+from autoweight.strategy.auto import Auto
+from autoweight.strategy.remembering import Remembering
 
 CSV, PARQUET = "label_issues.csv", "label_issues.parquet"
 
@@ -40,15 +45,28 @@ def audit_run(
     for name, own_seed in trainings_of(folder):
         if method not in (None, name) or seed not in (None, own_seed):
             continue
-        columns = read_columns(folder / "samples" / f"{name}-{own_seed}.npz")
+        columns = read_columns(samples_file(folder, name, own_seed))
         if columns is not None and bool(columns.get("remembered", False)):
             return Audit(name, own_seed, _issues(columns, threshold), columns)
     return None
 
 
+def check_audit(name: str, method: Method, task: TaskName) -> None:
+    """Raise `UserError` where a training by this method would leave nothing to audit."""
+    require(task in Auto.tasks, f"an audit looks at classes, so it is for {' and '.join(Auto.tasks)}, not for {task}.")
+    weigher = method.weigher if isinstance(method, Weighted) else None
+    require(
+        isinstance(weigher, Remembering) and weigher.keeps_margins,
+        f"an audit reads what the network made of each sample, which {name} does not remember: use --method auto.",
+    )
+
+
 def write_audit(audit: Audit, folder: Path) -> list[Path]:
     """Write the table as CSV, and as Parquet where pyarrow is there; returns the files."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot use the output folder {folder}: {error.strerror}.") from error
     audit.issues.to_csv(folder / CSV)
     try:
         import pyarrow  # noqa: F401
@@ -67,5 +85,6 @@ def _issues(columns: Columns, threshold: float | None) -> LabelIssues:
         threshold=threshold,
         index=columns["index"].astype(np.int64),
         names=columns.get("names"),
+        tokens=columns.get("token"),
         class_names=tuple(columns["class_names"].tolist()) if "class_names" in columns else (),
     )

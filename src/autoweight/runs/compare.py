@@ -21,6 +21,7 @@ from autoweight.methods.early_stop import EARLY_STOP
 from autoweight.methods.method import Method, Weighted
 from autoweight.models import make_network
 from autoweight.ranks import ALONE, Ranks
+from autoweight.runs.audit import check_audit
 from autoweight.runs.folder import RunFolder
 from autoweight.runs.result import score_key
 from autoweight.runs.samples import Columns, sample_columns, samples_file, write_columns
@@ -75,7 +76,7 @@ class Comparison:
     def check(self, ranks: Ranks = ALONE) -> None:
         """Raise `UserError` for anything that could not run, before a folder is made."""
         config, epoch_steps = self.config, {}
-        if not self.validates and {EARLY_STOP, "uniform"} & set(config.methods):
+        if not self.validates and EARLY_STOP in config.methods:
             said = f"{EARLY_STOP} stops where trusted samples say, and there are none: name some with --trusted"
             require(config.methods != (EARLY_STOP,), f"{said}, or choose another method.")
             warnings.warn(f"{said}; it is left out.", stacklevel=2)
@@ -90,6 +91,8 @@ class Comparison:
             check_knobs(method, knobs)
         for name in self.trained_methods():
             made = self.method(name, splits)
+            if config.command == "audit":
+                check_audit(name, made, config.training.task)
             check_method(name, made, self.make_model, splits.train, splits.val, config.training, config.device)
             _warn_where_far(made, config, epoch_steps[seed])
             if self.split:

@@ -8,6 +8,7 @@ from typing import Any
 
 from autoweight.config import RunConfig, TaskConfig
 from autoweight.data import Pool, Splits, load_pool
+from autoweight.data.own import OWN
 from autoweight.errors import UserError, require
 from autoweight.finding import Progress, SearchJob, SearchTask, prepare_search
 from autoweight.models import make_network
@@ -55,8 +56,11 @@ def _task(config: RunConfig, splits: Splits) -> SearchTask:
     return SearchTask(make_model, splits.train, splits.val, config.training, config.data.augmentation)
 
 
-def _files_of(config: RunConfig) -> tuple[str, str]:
-    return config.data.dataset, config.data.folder
+def _files_of(config: RunConfig) -> tuple[Any, ...]:
+    """What tells one reading from another: files, and all that is said of data of one's own."""
+    data = config.data
+    own = (data, config.training.task) if data.dataset == OWN else ()
+    return data.dataset, data.folder, *own
 
 
 def find_strategy(

@@ -173,7 +173,7 @@ def _check_usable(path: Path, config: RunConfig, resume: bool) -> None:
         )
         return
     begun = load_config(path / "config.yaml")
-    if resume and config.command == "search" and config.search.num_episodes > begun.search.num_episodes:
+    if resume and RunFolder(path).is_to_go_on(config):
         begun = replace(begun, search=replace(begun.search, num_episodes=config.search.num_episodes))
     difference = first_difference(begun, config)
     require(difference is None, f"{path} holds a run of another configuration ({difference}): choose another --out.")

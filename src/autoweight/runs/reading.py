@@ -54,11 +54,16 @@ class RunView:
         return read_columns(samples_file(self.path, method, seed))
 
 
+def is_run(path: Path) -> bool:
+    """Whether a folder holds a run, or what is left of one."""
+    return any((path / name).exists() for name in ("config.yaml", "metrics.jsonl", "result.json"))
+
+
 def read_run(path: Path) -> RunView:
     """All that a run's folder tells; `UserError` where it is no run."""
     if not path.is_dir():
         raise UserError(f"{path} is no folder: name the folder of a run, such as one under runs/.")
-    if not any((path / name).exists() for name in ("config.yaml", "metrics.jsonl", "result.json")):
+    if not is_run(path):
         raise UserError(f"{path} holds no run: name the folder that a command wrote, such as one under runs/.")
     missing: list[str] = []
     config = _config(path, missing)

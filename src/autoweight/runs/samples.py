@@ -33,36 +33,63 @@ def sample_columns(method: Method, samples: Labelled, precision: Precision = "fl
 
     `index` is its position in the data set, `weight` and `loss` are those of its last visit, NaN where there was none.
     `margin` and `predicted` are what the weigher remembers, or else, with `remembered` 0, what the network now says.
+    Of tokens there is a row each, with its place in `token`, unless it does not count.
     """
     columns: Columns = {"index": samples.source.cpu().numpy().astype(np.uint32)}
     if method.record is not None:
         columns |= {"weight": _half(method.record.weight), "loss": _half(method.record.loss)}
+    memory = memory_of(method)
     if samples.has_classes and samples.labels.dim() == 1:
-        kind = np.min_scalar_type(max(samples.num_classes - 1, 0))
-        memory = memory_of(method)
-        if memory is not None:
-            predicted, margins = memory.predicted, memory.columns["margin"]
-            margins = margins.where(memory.columns["label"] >= 0, float("nan"))
-            predicted = predicted.where(predicted >= 0, samples.labels)
-        else:
-            predicted, margins = predictions(method.networks[0], samples, precision)
-        columns |= {
-            "label": samples.labels.cpu().numpy().astype(kind),
-            "remembered": np.array(memory is not None),
-            "num_classes": np.array(samples.num_classes),
-        }
-        if len(predicted) == len(samples):  # a stream may have skipped some
-            columns["predicted"] = predicted.cpu().numpy().astype(kind)
-            columns["margin"] = margins.detach().float().cpu().numpy()  # whole: who is worst hangs on little
-        if memory is not None:
-            columns |= pictures_of(samples, columns["margin"])
+        columns |= _class_columns(method, memory, samples, precision)
     if not bool(samples.clean.all()):
         columns["wrong"] = (~samples.clean).cpu().numpy()
     if samples.names is not None:
         columns["names"] = samples.names
+    if samples.has_classes and samples.labels.dim() == 2:
+        columns = _token_columns(columns, memory, samples)
     if samples.class_names:
         columns["class_names"] = np.array(samples.class_names)
     return columns
+
+
+def _class_columns(method: Method, memory: Memory | None, samples: Labelled, precision: Precision) -> Columns:
+    """Labels, and what was made of them."""
+    kind = np.min_scalar_type(max(samples.num_classes - 1, 0))
+    if memory is not None:
+        predicted, margins = _remembered(memory, samples.labels)
+    else:
+        predicted, margins = predictions(method.networks[0], samples, precision)
+    columns = {
+        "label": samples.labels.cpu().numpy().astype(kind),
+        "remembered": np.array(memory is not None),
+        "num_classes": np.array(samples.num_classes),
+    }
+    if len(predicted) == len(samples):  # a stream may have skipped some
+        columns["predicted"] = predicted.cpu().numpy().astype(kind)
+        columns["margin"] = margins.detach().float().cpu().numpy()  # whole: who is worst hangs on little
+    if memory is not None:
+        columns |= pictures_of(samples, columns["margin"])
+    return columns
+
+
+def _token_columns(columns: Columns, memory: Memory | None, samples: Labelled) -> Columns:
+    """A row for each token that counts; names are the samples' and stay out, since their positions say as much."""
+    labels = samples.labels.flatten()
+    counted, length = (labels >= 0).cpu().numpy(), samples.labels.shape[1]
+    own: Columns = {name: columns[name][counted] for name in ("weight", "loss") if name in columns}
+    own["index"] = columns["index"].repeat(length)[counted]
+    own["token"] = np.tile(np.arange(length, dtype=np.uint32), len(samples))[counted]
+    own |= {"label": labels.cpu().numpy()[counted], "num_classes": np.array(samples.num_classes)}
+    if memory is not None:
+        predicted, margins = _remembered(memory, labels)
+        own |= {"predicted": predicted.cpu().numpy()[counted], "margin": margins.cpu().numpy()[counted]}
+    return own | {"remembered": np.array(memory is not None)}
+
+
+def _remembered(memory: Memory, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The class that the network has come to believe in, and the margin; the label, and NaN, of what never came up."""
+    margins = memory.columns["margin"].where(memory.columns["label"] >= 0, float("nan"))
+    return memory.predicted.where(memory.predicted >= 0, labels), margins
 
 
 def memory_of(method: Method) -> Memory | None:

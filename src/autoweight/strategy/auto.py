@@ -29,6 +29,7 @@ class Auto(Remembering):
     """Weighs by the probability that a label is right, as the training itself tells it."""
 
     capturable = True
+    tasks = ("classification", "tokens")
 
     @torch.no_grad()
     def weigh(

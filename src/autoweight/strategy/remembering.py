@@ -19,6 +19,11 @@ class Remembering(Weigher):
         self._reserved = False
         self._to_check = False
 
+    @property
+    def keeps_margins(self) -> bool:
+        """Whether its memory holds what an audit reads."""
+        return True
+
     def reserve(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
         """A memory of that size, which no longer grows: indices beyond it are mistakes."""
         self.memory = Memory.empty(num_samples, num_classes, device)

@@ -83,7 +83,7 @@ class Strategy(Remembering):
     ) -> Tensor:
         """Equation 3 with the parameters of the stage that `progress` lies in."""
         view = view_of(losses, logits, labels, self._values_on(losses.device))
-        self._warn_where_far(progress, len(view.losses))
+        self._warn_where_far(progress, losses)
         strategy_params = self._params_at(progress, losses.device)
         recalled = self._recall(view, losses, indices) if self.rule.remembers else ()
         return self.rule.weigh(strategy_params, view, *recalled).view_as(losses).to(losses.dtype)
@@ -98,6 +98,11 @@ class Strategy(Remembering):
         """Make room for a training set, where samples are remembered."""
         if self.rule.remembers:
             super().reserve(num_samples, num_classes, device)
+
+    @property
+    def keeps_margins(self) -> bool:
+        """Where one of its features is made of them."""
+        return bool({"margin", "belief"} & set(self.rule.features))
 
     def warn_where_far(self, use: Regime) -> None:
         """Say once where a training is far from the one that the strategy was found in."""
@@ -145,18 +150,18 @@ class Strategy(Remembering):
             self._label_values = self._label_values.to(device)
         return self._label_values
 
-    def _warn_where_far(self, progress: float | Tensor, batch_size: int) -> None:
+    def _warn_where_far(self, progress: float | Tensor, losses: Tensor) -> None:
         """Say once where a batch is too small to compare samples in, or a loop is far from what was searched."""
         if isinstance(progress, Tensor) or torch.compiler.is_compiling():
             return
-        if self.rule.relative and batch_size < 3:
+        if self.rule.relative and losses.numel() < 3:
             self._say(
-                f"weights are relative to the batch, and in one of {batch_size} there is little to compare: drop such "
-                "a batch (drop_last=True), or take larger ones."
+                f"weights are relative to the batch, and in one of {losses.numel()} there is little to compare: drop "
+                "such a batch (drop_last=True), or take larger ones."
             )
         elif self._last_progress is not None and progress > self._last_progress and not self._said:
             steps = round(1 / (progress - self._last_progress))
-            self.warn_where_far(Regime(steps=steps, batch_size=batch_size))
+            self.warn_where_far(Regime(steps=steps, batch_size=len(losses)))
         self._last_progress = progress
 
     def _say(self, sentence: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from autoweight.config import TaskName
 from autoweight.errors import UserError, require
 from autoweight.strategy.features import View
 
@@ -19,6 +20,9 @@ class Weigher(ABC):
     capturable = False
     """Whether `weigh` can be captured in a CUDA graph: its host code decides nothing by the data or the progress, and
     all that it changes are the tensors that it names."""
+
+    tasks: tuple[TaskName, ...] = ()
+    """What it can weigh; empty where that does not matter."""
 
     @abstractmethod
     def weigh(

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from autoweight.config import TrainingConfig
+from autoweight.config import TaskName, TrainingConfig
 from autoweight.data.inputs import Inputs, each, parts, shapes
 from autoweight.data.labelled import Labelled
 from autoweight.errors import UserError, first_line, require
-from autoweight.methods.method import Method, trainable
+from autoweight.methods.method import Method, Weighted, trainable
+from autoweight.strategy import Rule, Strategy
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.ahead import ready_forward_mode, slopes_along
 from autoweight.training.captured import draws_random_numbers
@@ -70,10 +71,19 @@ def check_method(
 ) -> None:
     """Raise `UserError` for what would end a training by this method."""
     method.check_task(config.task)
+    if isinstance(method, Weighted) and isinstance(method.weigher, Strategy):
+        check_features(method.weigher.rule, config.task, "use a strategy that was found for it")
     if method.uses_trusted:
         trusted_sizes(name, method, val, config)
     if method.takes_slopes:
         _check_slopes(name, make_model, train, config, halved=is_halved(config.precision, torch.device(device)))
+
+
+def check_features(rule: Rule, task: TaskName, remedy: str) -> None:
+    """Raise `UserError` where a rule looks at what samples of the task do not have."""
+    for feature in rule.features:
+        known = TASKS[task].features
+        require(feature in known, f"{task} has no feature '{feature}', but {', '.join(known)}: {remedy}.")
 
 
 def trusted_sizes(name: str, method: Method, val: Labelled | None, config: TrainingConfig) -> tuple[int, int]:

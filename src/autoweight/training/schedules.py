@@ -1,15 +1,17 @@
 """The learning rate along a training."""
 
+import warnings
 from collections.abc import Callable
 from math import cos, isfinite, pi
 
 from autoweight.config import Schedule, TrainingConfig
+from autoweight.config.training import PAPER_DROPS, PAPER_STAGES
 from autoweight.errors import UserError, first_line
 from autoweight.strategy.stages import stage_at
 
 
 def _stages(config: TrainingConfig, progress: float) -> float:
-    stage = stage_at(progress, config.num_stages)
+    stage = stage_at(progress, PAPER_STAGES if config.drop_stages == PAPER_DROPS else config.num_stages)
     return float(0.1 ** sum(stage >= drop for drop in config.drop_stages))
 
 
@@ -36,7 +38,14 @@ def learning_rate_at(config: TrainingConfig, step: int, total_steps: int) -> flo
 
 
 def check_schedule(config: TrainingConfig) -> None:
-    """Raise `UserError` where a schedule of the user's own cannot be used."""
+    """Raise `UserError` where a schedule of the user's own cannot be used; say where drops come too late."""
+    late = [drop for drop in config.drop_stages if drop >= config.num_stages]
+    if late and config.schedule == "stages" and config.drop_stages != PAPER_DROPS:
+        warnings.warn(
+            f"the learning rate is to drop at stage {late[0]}, but the last of {config.num_stages} stages, counted "
+            f"from 0, is {config.num_stages - 1}: set training.drop_stages.",
+            stacklevel=4,
+        )
     if isinstance(config.schedule, str):
         return
     for progress in (0.0, 0.5, 0.999):

@@ -54,7 +54,7 @@ class GlobalWeigher(Weigher):
     """Weighs a rank's part of a batch as the weigher weighs the whole; every rank keeps the whole memory."""
 
     def __init__(self, weigher: Weigher) -> None:
-        self.weigher = weigher
+        self.weigher, self.tasks = weigher, weigher.tasks
 
     def weigh(
         self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None

@@ -22,7 +22,7 @@ from autoweight.data.own.images import encode_images, read_images
 from autoweight.data.own.kinds import KindName, kind_of
 from autoweight.data.own.parts import labelled, marked_apart, split_off, without
 from autoweight.data.own.rows import Content, Encoder, Parts, Rows
-from autoweight.data.own.tables import read_table
+from autoweight.data.own.tables import TABLES, read_table
 from autoweight.data.own.targets import Targets, learn_targets
 from autoweight.data.own.texts import encode_texts, read_texts
 from autoweight.data.reading import Reading
@@ -37,16 +37,16 @@ class Kind(NamedTuple):
     """How one kind of data becomes samples."""
 
     read: Callable[[Path, DataConfig], Parts]
-    encode: Callable[[Content, DataConfig], Encoder]
+    encode: Callable[[Content, DataConfig, TaskName], Encoder]
     """Learns from the training part how all parts become inputs."""
 
 
 KINDS: dict[KindName, Kind] = {
-    "images": Kind(read_images, encode_images),
-    "shards": Kind(read_shards, encode_images),
-    "table": Kind(read_table, lambda content, config: encode_columns(content)),
-    "texts": Kind(read_texts, lambda content, config: encode_texts(content)),
-    "arrays": Kind(read_arrays, lambda content, config: encode_arrays(content)),
+    "images": Kind(read_images, lambda content, config, task: encode_images(content, config)),
+    "shards": Kind(read_shards, lambda content, config, task: encode_images(content, config)),
+    "table": Kind(read_table, lambda content, config, task: encode_columns(content)),
+    "texts": Kind(read_texts, lambda content, config, task: encode_texts(content)),
+    "arrays": Kind(read_arrays, lambda content, config, task: encode_arrays(content, task)),
 }
 
 
@@ -66,22 +66,29 @@ def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
         not config.stream or kind in ("images", "shards"),
         "data.stream is for folders of images; other data lie in memory.",
     )
-    found = KINDS[kind].read(Path(config.path), config)
-    train, trusted = _trusted(found, kind, config)
+    is_table = Path(config.path).suffix.lower() in TABLES and not Path(config.path).is_dir()
+    require(not config.label or is_table, f"--label names a column of a table, but {Path(config.path).name} is none.")
+    try:
+        found = KINDS[kind].read(Path(config.path), config)
+    except OSError as error:
+        raise UserError(f"{error.filename or config.path} cannot be read: {error.strerror}.") from error
+    train, trusted = _trusted(found, kind, config, task)
     test = found.test if not config.test else _another(config.test, kind, config).train
     learn_targets(train, task)  # says what is wrong with the labels, before too few of a kind are said to be
-    if test is None and config.test_share == 0:
+    if test is not None:
+        test = labelled(test, task)
+    elif config.test_share == 0:
         test = train
         warnings.warn("nothing is split off to test on, so scores are those on the training samples.", stacklevel=3)
-    elif test is None:
+    else:
         train, test = split_off(train, config.test_share, task)
     targets = learn_targets(train, task)
-    encode = KINDS[kind].encode(train.content, config)
+    encode = KINDS[kind].encode(train.content, config, task)
     make = _Maker(encode, targets, config, task)
     if trusted is None:
-        return OwnData(make(train), make(labelled(test)), None)
-    checked = make(labelled(trusted))
-    return OwnData(without(make(train), checked), _test_without(make(labelled(test)), checked, config), checked)
+        return OwnData(make(train), make(test), None)
+    checked = make(trusted)
+    return OwnData(without(make(train), checked), _test_without(make(test), checked, config), checked)
 
 
 def _test_without(test: Labelled, trusted: Labelled, config: DataConfig) -> Labelled:
@@ -89,18 +96,20 @@ def _test_without(test: Labelled, trusted: Labelled, config: DataConfig) -> Labe
     return test if config.test else without(test, trusted)
 
 
-def _trusted(found: Parts, kind: KindName, config: DataConfig) -> tuple[Rows, Rows | None]:
+def _trusted(found: Parts, kind: KindName, config: DataConfig, task: TaskName) -> tuple[Rows, Rows | None]:
     """Samples to train on, and trusted ones: marked, in a part or a file of their own, or none."""
-    train, marked = marked_apart(labelled(found.train), config.trusted or "trusted")
-    if marked is not None or not config.trusted:
-        return train, marked if marked is not None else found.trusted
+    train, marked = marked_apart(labelled(found.train, task), config.trusted or "trusted")
+    if marked is not None:
+        return train, marked
+    if not config.trusted:
+        return train, None if found.trusted is None else labelled(found.trusted, task)
     path = Path(config.trusted)
     require(
         path.exists(),
         f"--trusted names '{config.trusted}', which is neither a file nor part of {Path(config.path).name}: name a "
         "column or array that marks trusted samples, or a file that holds them.",
     )
-    return train, _another(config.trusted, kind, config).train
+    return train, labelled(_another(config.trusted, kind, config).train, task)
 
 
 def _another(path: str, kind: KindName, config: DataConfig) -> Parts:

@@ -1,7 +1,7 @@
 """NumPy's .npz: `x` and `y`, or `train_x`, `train_y`, `test_x`, `test_y`, `trusted_x`, `trusted_y`.
 
 Vectors are standardised, and missing values (NaN) filled, as columns of a table are. Images may be grey `[n, h, w]`, or
-have their channels first or last.
+have their channels first or last. Ids of tokens stay as they are.
 """
 
 from dataclasses import replace
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from autoweight.config import DataConfig
+from autoweight.config import DataConfig, TaskName
 from autoweight.data.own.columns import encode_columns
 from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows
 from autoweight.data.own.tables import marks_of, words
@@ -31,7 +31,7 @@ def read_arrays(path: Path, config: DataConfig) -> Parts:
     marks = arrays.get(config.trusted or "trusted")
     if marks is not None:
         require(
-            marks.shape == train.labels.shape,
+            marks.shape == (len(train),),
             f"'{config.trusted or 'trusted'}' of {path} marks samples, so it needs one value for each of "
             f"{len(train)}, but its shape is {marks.shape}.",
         )
@@ -39,9 +39,11 @@ def read_arrays(path: Path, config: DataConfig) -> Parts:
     return Parts(train, _part(path, arrays, ("test_",)), _part(path, arrays, ("trusted_",)))
 
 
-def encode_arrays(content: Content) -> Encoder:
+def encode_arrays(content: Content, task: TaskName) -> Encoder:
     """Learn from the training samples how arrays are scaled."""
     train = np.asarray(content)
+    if task == "tokens":
+        return lambda part: Encoded(torch.from_numpy(np.asarray(part).astype(np.int64)))
     if train.ndim == 2:
         encode = encode_columns(_columns(train))
         return lambda part: encode(_columns(np.asarray(part)))
@@ -89,6 +91,9 @@ def _part(path: Path, arrays: dict[str, NDArray[Any]], prefixes: tuple[str, ...]
         require(x.ndim > 1, f"x of {path} needs a dimension of samples and at least one of values.")
         require(np.issubdtype(x.dtype, np.number) or x.dtype == bool, f"x of {path} holds {x.dtype}, not numbers.")
         require(len(x) > 0, f"{path} is empty.")
-        require(y.shape == x.shape[:1], f"{path} has {len(x)} inputs, but labels of shape {y.shape}.")
-        return Rows.of(x, words(y), [f"{prefix}{number}" for number in range(len(x))])
+        fits = y.ndim in (1, 2) and len(y) == len(x) and y.size > 0
+        require(fits, f"{path} has {len(x)} inputs, but labels of shape {y.shape}.")
+        plain = y.ndim == 1 or np.issubdtype(y.dtype, np.number) or y.dtype == bool
+        require(plain, f"y of {path} has several labels a sample, which need to be numbers, not {y.dtype}.")
+        return Rows.of(x, words(y) if y.ndim == 1 else y, [f"{prefix}{number}" for number in range(len(x))])
     return None

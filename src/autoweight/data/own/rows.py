@@ -16,8 +16,8 @@ class Rows:
     """Samples as they were found."""
 
     content: Content
-    labels: NDArray[np.str_]
-    """As they are written; empty where one is missing."""
+    labels: NDArray[Any]
+    """As they are written, empty where one is missing; or, of an array, numbers `[samples, labels or tokens]`."""
     names: NDArray[np.str_]
     """What the user calls each, such as a file name or a line."""
     marked: NDArray[np.bool_] | None
@@ -28,7 +28,7 @@ class Rows:
     @classmethod
     def of(cls, content: Content, labels: Any, names: Any, marked: NDArray[np.bool_] | None = None) -> "Rows":
         """All samples of a file, in its order."""
-        labels = np.array(labels, dtype=str)
+        labels = labels if np.ndim(labels) == 2 else np.array(labels, dtype=str)
         return cls(content, labels, np.array(names, dtype=str), marked, np.arange(len(labels)))
 
     def __len__(self) -> int:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from autoweight.config import DataConfig
 from autoweight.data.own.rows import Parts, Rows
+from autoweight.data.own.targets import SEPARATOR
 from autoweight.errors import UserError, require, unknown
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
@@ -31,7 +32,7 @@ def read_table(path: Path, config: DataConfig) -> Parts:
     """The rows of a table: all columns but the label's and the trusted marks'."""
     table = load_table(path)
     label = label_column(table, path, config)
-    marks = trusted_column(table, config)
+    marks = trusted_column(table, label, config)
     columns = {name: column for name, column in table.columns.items() if name not in (label, marks)}
     marked = None if marks is None else marks_of(table.columns[marks])
     return Parts(Rows.of(columns, words(table.columns[label]), table.names, marked))
@@ -58,9 +59,10 @@ def label_column(table: Table, path: Path, config: DataConfig) -> str:
     return found[0]
 
 
-def trusted_column(table: Table, config: DataConfig) -> str | None:
+def trusted_column(table: Table, label: str, config: DataConfig) -> str | None:
     """The column that marks trusted rows, if what was named is no file."""
-    return config.trusted if config.trusted in table.columns and config.trusted != config.label else None
+    require(config.trusted != label, f"--trusted names the column of the labels, '{label}': name one that marks rows.")
+    return config.trusted if config.trusted in table.columns else None
 
 
 def marks_of(column: NDArray[Any]) -> NDArray[np.bool_]:
@@ -125,8 +127,10 @@ def _parquet(path: Path) -> Table:
 
 
 def _arrow_column(column: Any, arrow: Any) -> NDArray[Any]:
-    """Numbers as floats, NaN where one is missing; all else as text."""
+    """Numbers as floats, NaN where one is missing; lists as a cell of several names; all else as text."""
     kind = column.type
+    if arrow.types.is_list(kind) or arrow.types.is_large_list(kind):
+        return np.array([SEPARATOR.join(map(str, value or [])) for value in column.to_pylist()], dtype=object)
     if arrow.types.is_integer(kind) or arrow.types.is_floating(kind) or arrow.types.is_decimal(kind):
         return column.cast(arrow.float64()).to_numpy(zero_copy_only=False)
     return np.array(["" if value is None else str(value) for value in column.to_pylist()], dtype=object)

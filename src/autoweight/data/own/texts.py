@@ -13,6 +13,7 @@ import torch
 from autoweight.config import TEXT_BUCKETS, DataConfig
 from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows
 from autoweight.data.own.tables import TABLES, label_column, load_table, marks_of, trusted_column, words
+from autoweight.data.own.targets import SEPARATOR
 from autoweight.errors import UserError, require, unknown
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -55,14 +56,14 @@ def _column(path: Path, config: DataConfig) -> Parts:
         raise unknown("column", config.text, table.columns)
     label = label_column(table, path, config)
     require(label != config.text, f"--label and --text both name the column '{label}'.")
-    marks = trusted_column(table, config)
+    marks = trusted_column(table, label, config)
     marked = None if marks is None else marks_of(table.columns[marks])
     texts = np.array([str(text) for text in table.columns[config.text].tolist()], dtype=object)
     return Parts(Rows.of(texts, words(table.columns[label]), table.names, marked))
 
 
 def _lines(path: Path) -> Parts:
-    """A label, a tab and a text on each line; or fastText's `__label__NAME text`."""
+    """A label, a tab and a text on each line; or fastText's `__label__NAME text`, which may name several labels."""
     labels, texts, names = [], [], []
     try:
         content = path.read_text(encoding="utf-8-sig")
@@ -71,11 +72,12 @@ def _lines(path: Path) -> Parts:
     for number, line in enumerate(content.splitlines(), start=1):
         if not line.strip():
             continue
-        label, gap, text = line.partition(" " if line.startswith(_FASTTEXT) else "\t")
+        named = re.match(rf"(?:{_FASTTEXT}\S+\s+)+", line)
+        label, gap, text = (named[0], " ", line[named.end() :]) if named else line.partition("\t")
         require(
             bool(gap), f"line {number} of {path} is not a label, a tab and a text, nor begins with {_FASTTEXT}NAME."
         )
-        labels.append(label.removeprefix(_FASTTEXT).strip())
+        labels.append(SEPARATOR.join(label.replace(_FASTTEXT, " ").split()) if named else label.strip())
         texts.append(text)
         names.append(f"{path.name}:{number}")
     require(len(texts) > 0, f"{path} is empty.")
