@@ -147,11 +147,12 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
         if self._max_tokens is None:
             rows: Any = self.train_dataset
             self._max_tokens = max(len(row["labels"] if "labels" in row else row["input_ids"]) for row in rows)
-            self._max_tokens = max(self._max_tokens, labels.shape[1])
-        require(
-            labels.shape[1] <= self._max_tokens,
-            f"a row has {labels.shape[1]} tokens: tell WeightedTrainer(max_tokens=...) how many the longest has.",
-        )
+        # What is longer is padding, of which processes have as much as their own batch needs.
+        longest = labels.shape[1]
+        if longest > self._max_tokens and bool((labels[:, self._max_tokens :] != IGNORED).any()):
+            raise UserError(
+                f"a row has {longest} tokens: tell WeightedTrainer(max_tokens=...) how many the longest has."
+            )
         return self._indices.unsqueeze(-1) * self._max_tokens + torch.arange(labels.shape[1], device=labels.device)
 
     def _set_signature_columns_if_needed(self) -> None:
