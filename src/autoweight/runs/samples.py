@@ -14,7 +14,7 @@ from autoweight.data import Labelled
 from autoweight.methods.method import Method, Weighted
 from autoweight.runs.pictures import pictures_of
 from autoweight.storage.atomic import write_bytes
-from autoweight.strategy.memory import Memory
+from autoweight.strategy.remembering import Remembering
 from autoweight.training.evaluate import predictions
 
 Columns = dict[str, NDArray[Any]]
@@ -39,22 +39,21 @@ def sample_columns(method: Method, samples: Labelled, precision: Precision = "fl
         columns |= {"weight": _half(method.record.weight), "loss": _half(method.record.loss)}
     if samples.has_classes and samples.labels.dim() == 1:
         kind = np.min_scalar_type(max(samples.num_classes - 1, 0))
-        memory = memory_of(method)
-        if memory is not None:
-            predicted, margins = memory.predicted, memory.columns["margin"]
-            margins = margins.where(memory.columns["label"] >= 0, float("nan"))
+        weigher = remembering_of(method)
+        if weigher is not None:
+            margins, predicted = weigher.judgement()
             predicted = predicted.where(predicted >= 0, samples.labels)
         else:
             predicted, margins = predictions(method.networks[0], samples, precision)
         columns |= {
             "label": samples.labels.cpu().numpy().astype(kind),
-            "remembered": np.array(memory is not None),
+            "remembered": np.array(weigher is not None),
             "num_classes": np.array(samples.num_classes),
         }
         if len(predicted) == len(samples):  # a stream may have skipped some
             columns["predicted"] = predicted.cpu().numpy().astype(kind)
             columns["margin"] = margins.detach().float().cpu().numpy()  # whole: who is worst hangs on little
-        if memory is not None:
+        if weigher is not None:
             columns |= pictures_of(samples, columns["margin"])
     if not bool(samples.clean.all()):
         columns["wrong"] = (~samples.clean).cpu().numpy()
@@ -65,11 +64,12 @@ def sample_columns(method: Method, samples: Labelled, precision: Precision = "fl
     return columns
 
 
-def memory_of(method: Method) -> Memory | None:
-    """The memory of a method's weigher, where it has one that saw margins."""
-    memory = getattr(method.weigher, "memory", None) if isinstance(method, Weighted) else None
-    seen = memory is not None and bool((memory.columns["margin"] != 0).any())
-    return memory if seen else None
+def remembering_of(method: Method) -> Remembering | None:
+    """A method's weigher, where it has a memory that saw margins."""
+    weigher = method.weigher if isinstance(method, Weighted) else None
+    if not isinstance(weigher, Remembering) or weigher.memory is None:
+        return None
+    return weigher if bool((weigher.memory.columns["margin"] != 0).any()) else None
 
 
 def write_columns(path: Path, columns: Columns) -> None:
