@@ -226,3 +226,18 @@ def test_two_processes_train_as_one_with_their_batches_together(tmp_path):
     remembered = ranks[0]["remembered"]
     assert remembered["sizes"] == [16] * 9  # five of 43 come again at the end of an epoch
     assert int(remembered["memory"]["counts"][:, 0].sum()) == 43
+
+
+def test_rows_that_do_not_fit_are_said(tmp_path):
+    short = WeightedTrainer(
+        classifier(kind=BertForTokenClassification),
+        TrainingArguments(str(tmp_path), report_to="none", use_cpu=True, max_steps=1, disable_tqdm=True),
+        train_dataset=tagged(),
+        weigher=aw.load("auto"),
+        max_tokens=5,
+    )
+    with pytest.raises(aw.UserError, match=r"a row has 6 tokens: tell WeightedTrainer\(max_tokens=...\)"):
+        short.train()
+    rows = [{"input_ids": ids, "labels": ids % 3} for ids in words()]  # a label a token, and one answer a row
+    with pytest.raises(aw.UserError, match=r"rows or tokens, but logits and labels are \(16, 3\) and \(16, 6\)"):
+        trained(tmp_path, weigher=aw.Uniform(), rows=rows)
