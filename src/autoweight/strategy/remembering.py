@@ -32,7 +32,7 @@ class Remembering(Weigher):
 
     def tensors(self) -> dict[str, Tensor]:
         """The memory's tensors, once there is one."""
-        return {} if self.memory is None else {**self.memory.tensors(), "testimony": self.testimony.sums}
+        return {} if self.memory is None else {**self.memory.tensors(), **self.testimony.tensors()}
 
     def judgement(self) -> tuple[Tensor, Tensor]:
         """For an audit: margins over the whole training, NaN of samples never seen, and the classes believed in."""
@@ -40,8 +40,7 @@ class Remembering(Weigher):
         columns = self.memory.columns
         margins = self.testimony.margins(columns["margin"])
         beaten = (margins < 0) & (columns["rival_class"] >= 0)
-        predicted = torch.where(beaten, columns["rival_class"], columns["label"])
-        return margins.where(columns["label"] >= 0, float("nan")), predicted
+        return margins, torch.where(beaten, columns["rival_class"], columns["label"])
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take back what `state_dict` gave; the first batch then has to have the labels that it remembers."""
@@ -62,12 +61,12 @@ class Remembering(Weigher):
         assert self.memory is not None
         if not torch.compiler.is_compiling() and self.memory.loss_sums.device != losses.device:  # as loaded on a CPU
             self.memory = Memory({name: one.to(losses.device) for name, one in self.memory.tensors().items()})
-            self.testimony = Testimony(self.testimony.sums.to(losses.device))
+            self.testimony = Testimony(*(one.to(losses.device) for one in self.testimony))
         places = places.to(losses.device)
         if self._to_check and not torch.compiler.is_compiling() and not view.labels.is_floating_point():
             self.memory.check_labels(view.labels, places)
         self._to_check = False
-        self.testimony.note(self.memory.columns["margin"], self.memory.columns["label"], places, view.valid)
+        self.testimony.note(self.memory.columns["margin"], places, view.valid)
         return self.memory, places
 
     def _make_room(self, lowest: int, highest: int, num_classes: int, device: torch.device) -> None:

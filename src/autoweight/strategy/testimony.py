@@ -12,32 +12,35 @@ from torch import Tensor
 
 
 class Testimony(NamedTuple):
-    """One row a sample."""
+    """Two entries a sample."""
 
-    sums: Tensor
-    """`[samples, 2]`: the sum of the running means, each over the number of its visit, and how many were noted."""
+    total: Tensor
+    """The sum of the running means after each visit but the last, over the visits' numbers."""
+    visits: Tensor
 
     @classmethod
     def empty(cls, num_samples: int, device: torch.device | str = "cpu") -> "Testimony":
         """Of samples that were never seen."""
-        return cls(torch.zeros(num_samples, 2, device=device))
+        return cls(torch.zeros(num_samples, device=device), torch.zeros(num_samples, device=device))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that it holds, by name."""
+        return {"testimony": self.total, "visits": self.visits}
 
     def grown(self, num_samples: int) -> "Testimony":
         """With room for as many samples."""
-        more = num_samples - len(self.sums)
-        return self if more <= 0 else Testimony(torch.cat([self.sums, self.sums.new_zeros(more, 2)]))
+        more = max(num_samples - len(self.total), 0)
+        return Testimony(*(torch.cat([one, one.new_zeros(more)]) for one in self)) if more else self
 
-    def note(self, margins: Tensor, labels: Tensor, places: Tensor, valid: Tensor) -> None:
-        """Take in what samples that come once more had come to; those that came before have labels."""
-        rows = self.sums[places]
-        seen = ((labels[places] >= 0) & valid).float()
-        self.sums[places] = rows + seen.unsqueeze(-1) * torch.stack(
-            [margins[places] / (rows[:, 1] + 1), torch.ones_like(seen)], dim=-1
-        )
+    def note(self, margins: Tensor, places: Tensor, valid: Tensor) -> None:
+        """Samples come once more, and had come to these running means, which are 0 before the first visit."""
+        counts = valid.float()
+        self.total.index_add_(0, places, margins[places] / self.visits[places].clamp(min=1) * counts)
+        self.visits.index_add_(0, places, counts)
 
     def margins(self, last: Tensor) -> Tensor:
-        """The averages, the `last` running means included; these alone where a sample came once."""
-        total, noted = self.sums.unbind(dim=-1)
-        numbers = torch.arange(1, int(noted.max()) + 2 if len(noted) else 1, device=noted.device)
-        factors = (1 / numbers).cumsum(0)
-        return (total + last / (noted + 1)) / factors[noted.long()]
+        """The averages, with the running means after the `last` visit; NaN of samples never seen."""
+        most = int(self.visits.max()) if len(self.visits) else 0
+        numbers = torch.arange(1, most + 1, device=last.device)
+        factors = torch.cat([last.new_zeros(1), (1 / numbers).cumsum(0)])
+        return (self.total + last / self.visits) / factors[self.visits.long()]
