@@ -25,7 +25,7 @@ def test_three_lines_in_a_plain_loop_help():
 @pytest.mark.parametrize(
     ("name", "words", "least"),
     [  # above what the same training reaches without weights, where it is long enough to tell
-        ("lightning_digits", (), 88),
+        ("lightning_rows", (), 88),
         ("skorch_digits", (), 88),
         ("sklearn_forest", (), 93.5),
         ("transformers_text", ("auto", "1"), 20),
@@ -37,7 +37,7 @@ def test_an_example_runs_and_its_weights_help(name, words, least):
 
 
 def test_no_example_is_forgotten():
-    known = {"plain_loop", "lightning_digits", "skorch_digits", "sklearn_forest", "transformers_text", "log_elsewhere"}
+    known = {"plain_loop", "lightning_rows", "skorch_digits", "sklearn_forest", "transformers_text", "log_elsewhere"}
     assert {path.stem for path in EXAMPLES.glob("*.py")} == known
 
 

@@ -11,9 +11,11 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 import autoweight as aw
+from autoweight.integrations.sklearn import _pays
 from autoweight.sklearn import AutoWeightClassifier
 
 X, RIGHT = make_blobs(240, centers=3, cluster_std=0.7, random_state=0)
@@ -44,7 +46,8 @@ def test_auto_judges_labels_by_one_look_at_each():
 
 def test_wrong_labels_are_found_and_lose_their_weight():
     names = np.array(["red", "green", "blue"])
-    model = AutoWeightClassifier(RandomForestClassifier(30, min_samples_leaf=10, random_state=0)).fit(X, names[GIVEN])
+    forest = RandomForestClassifier(30, min_samples_leaf=10, random_state=0)
+    model = AutoWeightClassifier(forest, must_pay=False).fit(X, names[GIVEN])
     issues = model.label_issues_
     suspected = issues["index"][issues["is_label_issue"]]
     assert WRONG[suspected].mean() > 0.9
@@ -53,6 +56,26 @@ def test_wrong_labels_are_found_and_lose_their_weight():
     assert (issues["predicted_label"] == names[RIGHT][issues["index"]]).mean() > 0.9
     assert model.sample_weight_[WRONG].mean() < 0.5 * model.sample_weight_[~WRONG].mean()
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+def test_weights_have_to_pay_on_labels_held_out():
+    tree = DecisionTreeClassifier(min_samples_leaf=4, random_state=0)
+    rows, classes = make_blobs(240, centers=3, cluster_std=1.3, random_state=2)  # they overlap; no label is wrong
+    anyway, clean = (AutoWeightClassifier(tree, must_pay=must).fit(rows, classes) for must in (False, True))
+    assert (anyway.sample_weight_ < 0.1).any()
+    assert (clean.sample_weight_ == 1).all()
+    noisy = AutoWeightClassifier(tree).fit(X, GIVEN)
+    assert noisy.score(X, RIGHT) > tree.fit(X, GIVEN).score(X, RIGHT) + 0.1
+
+
+def test_what_pays_is_more_than_a_standard_error():
+    plain = np.arange(100) < 60
+    differ = np.zeros(100, dtype=bool)
+    differ[60:64] = True  # four more are met: 0.04, where the standard error is sqrt(0.04 * 0.96) / 10 = 0.0196
+    assert _pays(plain | differ, plain)
+    differ[:2] = True  # and two fewer: 0.02, where it is 0.0237
+    assert not _pays(plain ^ differ, plain)
+    assert not _pays(plain, plain)
 
 
 def test_ones_change_nothing_to_the_bit():

@@ -1,5 +1,8 @@
 """Weights in the real Hugging Face Trainer, on networks made from a configuration."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch.utils.data import IterableDataset
@@ -17,6 +20,8 @@ from transformers import (
 import autoweight as aw
 from autoweight.integrations.transformers import INDEX
 from autoweight.transformers import WeightedTrainer
+
+from . import two_trainers
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what transformers and its dependencies deprecate
 
@@ -201,3 +206,38 @@ def test_what_cannot_be_weighed_is_said(tmp_path):
         WeightedTrainer(model=classifier(), weigher=aw.Uniform(), compute_loss_func=print)
     with pytest.raises(aw.UserError, match="rows need a column 'labels'"):
         trained(tmp_path, weigher=aw.Uniform(), rows=[{"input_ids": ids} for ids in words()])
+
+
+def test_two_processes_train_as_one_with_their_batches_together(tmp_path):
+    subprocess.run([sys.executable, two_trainers.__file__, str(tmp_path)], check=True, timeout=150, capture_output=True)
+    ranks = [torch.load(tmp_path / f"{rank}.pt") for rank in (0, 1)]
+    for case in two_trainers.CASES:
+        first, second = (rank[case] for rank in ranks)
+        assert torch.equal(first["params"], second["params"])
+        assert first["sizes"] == second["sizes"]
+        assert all(torch.equal(one, second["memory"][name]) for name, one in first["memory"].items())
+    for case in ("by the batch", "tokens"):  # whose batches are full, so that no sampler takes a sample again
+        alone, together = two_trainers.trained(case, str(tmp_path), 1), ranks[0][case]
+        assert together["grad_norms"] == pytest.approx(alone["grad_norms"], rel=1e-4)
+        assert torch.allclose(together["params"], alone["params"], atol=1e-6)
+        assert together["sizes"] == alone["sizes"]
+        for name, one in alone["memory"].items():
+            assert torch.allclose(one.double(), together["memory"][name].double(), atol=1e-5)
+    remembered = ranks[0]["remembered"]
+    assert remembered["sizes"] == [16] * 9  # five of 43 come again at the end of an epoch
+    assert int(remembered["memory"]["counts"][:, 0].sum()) == 43
+
+
+def test_rows_that_do_not_fit_are_said(tmp_path):
+    short = WeightedTrainer(
+        classifier(kind=BertForTokenClassification),
+        TrainingArguments(str(tmp_path), report_to="none", use_cpu=True, max_steps=1, disable_tqdm=True),
+        train_dataset=tagged(),
+        weigher=aw.load("auto"),
+        max_tokens=5,
+    )
+    with pytest.raises(aw.UserError, match=r"a row has 6 tokens: tell WeightedTrainer\(max_tokens=...\)"):
+        short.train()
+    rows = [{"input_ids": ids, "labels": ids % 3} for ids in words()]  # a label a token, and one answer a row
+    with pytest.raises(aw.UserError, match=r"rows or tokens, but logits and labels are \(16, 3\) and \(16, 6\)"):
+        trained(tmp_path, weigher=aw.Uniform(), rows=rows)

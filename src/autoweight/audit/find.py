@@ -35,7 +35,7 @@ def find_label_issues(
     are taken for right.
     """
     memory = weigher.memory if isinstance(weigher, Remembering) else None
-    if memory is None:
+    if memory is None or not isinstance(weigher, Remembering):
         raise UserError(
             f"{type(weigher).__name__} remembers no samples: train with aw.load('auto') and indices, then ask again."
         )
@@ -55,8 +55,8 @@ def find_label_issues(
             f"sample {first} has label {given[first]}, but {known[first]} was trained on: give the labels of the "
             "training, in the order of its indices."
         )
-    predicted = _fitted(memory.predicted, len(given))
-    margins = np.where(known >= 0, _fitted(memory.columns["margin"], len(given)), np.nan)
+    margins, predicted = (_fitted(column, len(given)) for column in weigher.judgement())
+    margins = np.where(known >= 0, margins, np.nan)
     return issues_of(
         margins,
         np.where(predicted >= 0, predicted, given),

@@ -37,18 +37,30 @@ class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     are shuffled folds with a share of every class. Where a class has a single sample, all weights are 1. With metadata
     routing, a `sample_weight` that the estimator requests is multiplied by the weights found.
 
+    Folds of a small clean set are contradicted too. So weights have to pay: fitted with them, fold by fold, the
+    estimator has to meet more of the labels held out than without, by more than the standard error of the difference;
+    else all weights are 1. Wrong labels among those held out hide a part of what is gained, but do not turn it round.
+    `must_pay=False` takes weights as they come.
+
     Fitted, it has `estimator_`, `weigher_`, `classes_`, `sample_weight_` and `label_issues_`, the table that
     `aw.find_label_issues` gives: columns `index`, `is_label_issue`, `label_score` (0 is bad), `given_label` and
     `predicted_label`, the worst label first.
     """
 
     def __init__(
-        self, estimator: Any = None, *, weigher: Weigher | str = "auto", cv: Any = 5, n_jobs: int | None = None
+        self,
+        estimator: Any = None,
+        *,
+        weigher: Weigher | str = "auto",
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        must_pay: bool = True,
     ) -> None:
         self.estimator = estimator
         self.weigher = weigher
         self.cv = cv
         self.n_jobs = n_jobs
+        self.must_pay = must_pay
 
     def fit(self, X: Any, y: Any, **params: Any) -> "AutoWeightClassifier":  # noqa: N803
         """Find weights out of fold, and fit the estimator with them."""
@@ -65,16 +77,21 @@ class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             "fit takes X and y; sample_weight and the like need scikit-learn's metadata routing.",
         )
         self.classes_, classes = np.unique(y, return_inverse=True)
-        probabilities = self._out_of_fold(X, y, classes, params)
+        routed = process_routing(self, "fit", **params) if params else None
+        own = dict(routed.estimator.fit) if routed else {}
+        splits = self._splits(X, y, classes, routed.splitter.split if routed else {})
+        probabilities = self._out_of_fold(X, y, splits, "predict_proba", own)
         weigher = load(self.weigher) if isinstance(self.weigher, str) else self.weigher
         self.sample_weight_: Array = np.ones(len(y))
         self.weigher_ = weigher
         if probabilities is not None:
             self.sample_weight_, self.weigher_ = settled(weigher, probabilities, classes)
+            if self.must_pay and not np.allclose(self.sample_weight_, 1.0):
+                weighted = self._out_of_fold(X, y, splits, "predict", own | self._weights(own))
+                if not _pays(weighted == y, probabilities.argmax(axis=1) == classes):
+                    self.sample_weight_ = np.ones(len(y))
         self.label_issues_ = self._issues(probabilities, classes)
-        routed = process_routing(self, "fit", **params).estimator.fit if params else {}
-        weights = self.sample_weight_ * np.asarray(routed.get("sample_weight", 1.0))
-        self.estimator_ = clone(estimator).fit(X, y, **routed | {_weight_name(estimator): weights})
+        self.estimator_ = clone(estimator).fit(X, y, **own | self._weights(own))
         return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803
@@ -103,17 +120,28 @@ class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     def _estimator(self) -> Any:
         return LogisticRegression(max_iter=1000) if self.estimator is None else self.estimator
 
-    def _out_of_fold(self, X: Any, y: Any, classes: Array, params: dict[str, Any]) -> Array | None:  # noqa: N803
-        """Probabilities of samples that the estimator has not seen; None where a class is too small for that."""
+    def _weights(self, own: dict[str, Any]) -> dict[str, Array]:
+        """The weights found, times those of the user, under the name that the estimator's fit has for them."""
+        return {_weight_name(self._estimator()): self.sample_weight_ * np.asarray(own.get("sample_weight", 1.0))}
+
+    def _splits(self, X: Any, y: Any, classes: Array, routed: dict[str, Any]) -> list[Any] | None:  # noqa: N803
+        """The folds, once for all; None where a class is too small for any."""
         smallest = int(np.bincount(classes).min())
         if len(self.classes_) < 2 or smallest < 2:
             return None
-        splits = self.cv
-        if isinstance(splits, int):
-            splits = StratifiedKFold(min(splits, smallest), shuffle=True, random_state=0)
-        return cross_val_predict(
-            self._estimator(), X, y, cv=splits, method="predict_proba", n_jobs=self.n_jobs, params=params or None
-        )
+        splitter = self.cv
+        if isinstance(splitter, int):
+            splitter = StratifiedKFold(min(splitter, smallest), shuffle=True, random_state=0)
+        return list(check_cv(splitter, y, classifier=True).split(X, y, **routed))
+
+    def _out_of_fold(self, X: Any, y: Any, splits: Any, method: str, params: dict[str, Any]) -> Any:  # noqa: N803
+        """What the estimator says of samples that it has not seen."""
+        if splits is None:
+            return None
+        estimator = clone(self._estimator())
+        if _routing() and "sample_weight" in params:
+            _last(estimator).set_fit_request(sample_weight=True)
+        return cross_val_predict(estimator, X, y, cv=splits, method=method, n_jobs=self.n_jobs, params=params or None)
 
     def _issues(self, probabilities: Array | None, classes: Array) -> LabelIssues:
         margins, predicted = np.full(len(classes), np.nan), classes
@@ -124,6 +152,12 @@ class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             predicted = probabilities.argmax(axis=1)
         names = self.classes_.tolist()
         return issues_of(margins, predicted, classes, num_classes=len(names), class_names=names)
+
+
+def _pays(weighted: Array, plain: Array) -> bool:
+    """Whether more labels are met with weights than without, by more than the standard error of the difference."""
+    difference = weighted.astype(float) - plain
+    return bool(difference.mean() > difference.std() / np.sqrt(len(difference)))
 
 
 def _routing() -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax, mse_loss, pad
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss, pad
 from torch.utils.data import Dataset, IterableDataset
 from transformers import Trainer
 from transformers.loss.loss_utils import ForCausalLMLoss
@@ -118,9 +118,7 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
     def _class_losses(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Cross-entropy, smoothed as the Trainer's arguments say."""
         smoothing = self.args.label_smoothing_factor
-        surprises = -log_softmax(logits.float(), dim=-1)
-        own = surprises.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-        return own if smoothing == 0 else (1 - smoothing) * own + smoothing * surprises.mean(dim=-1)
+        return cross_entropy(logits.float(), labels, reduction="none", label_smoothing=smoothing)
 
     def _flat(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """What counts, one row each: logits, labels and places."""
@@ -131,6 +129,8 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
         if labels.dim() == 2 and self._predicts_the_next():
             labels = pad(labels[:, 1:], (0, 1), value=IGNORED)  # a token is predicted by those before it
         counts = labels != IGNORED
+        if bool(counts.all()):  # as it is where rows have one label: nothing to pick, forwards or backwards
+            return logits.flatten(0, -2), labels.flatten(), None if places is None else places.flatten()
         return logits[counts], labels[counts], None if places is None else places[counts]
 
     def _predicts_the_next(self) -> bool:
@@ -147,11 +147,12 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
         if self._max_tokens is None:
             rows: Any = self.train_dataset
             self._max_tokens = max(len(row["labels"] if "labels" in row else row["input_ids"]) for row in rows)
-            self._max_tokens = max(self._max_tokens, labels.shape[1])
-        require(
-            labels.shape[1] <= self._max_tokens,
-            f"a row has {labels.shape[1]} tokens: tell WeightedTrainer(max_tokens=...) how many the longest has.",
-        )
+        # What is longer is padding, of which processes have as much as their own batch needs.
+        longest = labels.shape[1]
+        if longest > self._max_tokens and bool((labels[:, self._max_tokens :] != IGNORED).any()):
+            raise UserError(
+                f"a row has {longest} tokens: tell WeightedTrainer(max_tokens=...) how many the longest has."
+            )
         return self._indices.unsqueeze(-1) * self._max_tokens + torch.arange(labels.shape[1], device=labels.device)
 
     def _set_signature_columns_if_needed(self) -> None:
@@ -201,5 +202,5 @@ class _IndexCollator:
     def __call__(self, rows: list[Any]) -> Any:
         if not (rows and isinstance(rows[0], dict) and INDEX in rows[0]):
             return self.collate(rows)
-        batch = self.collate([{name: value for name, value in row.items() if name != INDEX} for row in rows])
-        return {**batch, INDEX: torch.tensor([row[INDEX] for row in rows])}
+        indices = torch.tensor([row.pop(INDEX) for row in rows])  # rows are the copies that _IndexedRows made
+        return {**self.collate(rows), INDEX: indices}

@@ -14,7 +14,7 @@ from autoweight.data import Labelled
 from autoweight.methods.method import Method, Weighted
 from autoweight.runs.pictures import pictures_of
 from autoweight.storage.atomic import write_bytes
-from autoweight.strategy.memory import Memory
+from autoweight.strategy.remembering import Remembering
 from autoweight.training.evaluate import predictions
 
 Columns = dict[str, NDArray[Any]]
@@ -38,41 +38,41 @@ def sample_columns(method: Method, samples: Labelled, precision: Precision = "fl
     columns: Columns = {"index": samples.source.cpu().numpy().astype(np.uint32)}
     if method.record is not None:
         columns |= {"weight": _half(method.record.weight), "loss": _half(method.record.loss)}
-    memory = memory_of(method)
+    weigher = remembering_of(method)
     if samples.has_classes and samples.labels.dim() == 1:
-        columns |= _class_columns(method, memory, samples, precision)
+        columns |= _class_columns(method, weigher, samples, precision)
     if not bool(samples.clean.all()):
         columns["wrong"] = (~samples.clean).cpu().numpy()
     if samples.names is not None:
         columns["names"] = samples.names
     if samples.has_classes and samples.labels.dim() == 2:
-        columns = _token_columns(columns, memory, samples)
+        columns = _token_columns(columns, weigher, samples)
     if samples.class_names:
         columns["class_names"] = np.array(samples.class_names)
     return columns
 
 
-def _class_columns(method: Method, memory: Memory | None, samples: Labelled, precision: Precision) -> Columns:
+def _class_columns(method: Method, weigher: Remembering | None, samples: Labelled, precision: Precision) -> Columns:
     """Labels, and what was made of them."""
     kind = np.min_scalar_type(max(samples.num_classes - 1, 0))
-    if memory is not None:
-        predicted, margins = _remembered(memory, samples.labels)
+    if weigher is not None:
+        predicted, margins = _remembered(weigher, samples.labels)
     else:
         predicted, margins = predictions(method.networks[0], samples, precision)
     columns = {
         "label": samples.labels.cpu().numpy().astype(kind),
-        "remembered": np.array(memory is not None),
+        "remembered": np.array(weigher is not None),
         "num_classes": np.array(samples.num_classes),
     }
     if len(predicted) == len(samples):  # a stream may have skipped some
         columns["predicted"] = predicted.cpu().numpy().astype(kind)
         columns["margin"] = margins.detach().float().cpu().numpy()  # whole: who is worst hangs on little
-    if memory is not None:
+    if weigher is not None:
         columns |= pictures_of(samples, columns["margin"])
     return columns
 
 
-def _token_columns(columns: Columns, memory: Memory | None, samples: Labelled) -> Columns:
+def _token_columns(columns: Columns, weigher: Remembering | None, samples: Labelled) -> Columns:
     """A row for each token that counts; names are the samples' and stay out, since their positions say as much."""
     labels = samples.labels.flatten()
     counted, length = (labels >= 0).cpu().numpy(), samples.labels.shape[1]
@@ -80,23 +80,24 @@ def _token_columns(columns: Columns, memory: Memory | None, samples: Labelled) -
     own["index"] = columns["index"].repeat(length)[counted]
     own["token"] = np.tile(np.arange(length, dtype=np.uint32), len(samples))[counted]
     own |= {"label": labels.cpu().numpy()[counted], "num_classes": np.array(samples.num_classes)}
-    if memory is not None:
-        predicted, margins = _remembered(memory, labels)
+    if weigher is not None:
+        predicted, margins = _remembered(weigher, labels)
         own |= {"predicted": predicted.cpu().numpy()[counted], "margin": margins.cpu().numpy()[counted]}
-    return own | {"remembered": np.array(memory is not None)}
+    return own | {"remembered": np.array(weigher is not None)}
 
 
-def _remembered(memory: Memory, labels: Tensor) -> tuple[Tensor, Tensor]:
+def _remembered(weigher: Remembering, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The class that the network has come to believe in, and the margin; the label, and NaN, of what never came up."""
-    margins = memory.columns["margin"].where(memory.columns["label"] >= 0, float("nan"))
-    return memory.predicted.where(memory.predicted >= 0, labels), margins
+    margins, predicted = weigher.judgement()
+    return predicted.where(predicted >= 0, labels), margins
 
 
-def memory_of(method: Method) -> Memory | None:
-    """The memory of a method's weigher, where it has one that saw margins."""
-    memory = getattr(method.weigher, "memory", None) if isinstance(method, Weighted) else None
-    seen = memory is not None and bool((memory.columns["margin"] != 0).any())
-    return memory if seen else None
+def remembering_of(method: Method) -> Remembering | None:
+    """A method's weigher, where it has a memory that saw margins."""
+    weigher = method.weigher if isinstance(method, Weighted) else None
+    if not isinstance(weigher, Remembering) or weigher.memory is None:
+        return None
+    return weigher if bool((weigher.memory.columns["margin"] != 0).any()) else None
 
 
 def write_columns(path: Path, columns: Columns) -> None:

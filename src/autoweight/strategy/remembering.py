@@ -8,6 +8,7 @@ from torch import Tensor
 from autoweight.errors import UserError, require
 from autoweight.strategy.features import View
 from autoweight.strategy.memory import Memory
+from autoweight.strategy.testimony import Testimony
 from autoweight.strategy.weigher import Weigher, load_tensors
 
 
@@ -16,6 +17,7 @@ class Remembering(Weigher):
 
     def __init__(self) -> None:
         self.memory: Memory | None = None
+        self.testimony = Testimony.empty(0)
         self._reserved = False
         self._to_check = False
 
@@ -26,12 +28,24 @@ class Remembering(Weigher):
 
     def reserve(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
         """A memory of that size, which no longer grows: indices beyond it are mistakes."""
-        self.memory = Memory.empty(num_samples, num_classes, device)
+        self._begin(num_samples, num_classes, device)
         self._reserved = True
+
+    def _begin(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
+        self.memory = Memory.empty(num_samples, num_classes, device)
+        self.testimony = Testimony.empty(num_samples, device)
 
     def tensors(self) -> dict[str, Tensor]:
         """The memory's tensors, once there is one."""
-        return {} if self.memory is None else self.memory.tensors()
+        return {} if self.memory is None else {**self.memory.tensors(), **self.testimony.tensors()}
+
+    def judgement(self) -> tuple[Tensor, Tensor]:
+        """For an audit: margins over the whole training, NaN of samples never seen, and the classes believed in."""
+        assert self.memory is not None
+        columns = self.memory.columns
+        margins = self.testimony.margins(columns["margin"])
+        beaten = (margins < 0) & (columns["rival_class"] >= 0)
+        return margins, torch.where(beaten, columns["rival_class"], columns["label"])
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take back what `state_dict` gave; the first batch then has to have the labels that it remembers."""
@@ -39,7 +53,7 @@ class Remembering(Weigher):
             require(
                 {"label", "loss_sums"} <= state.keys(), f"{type(self).__name__} was given a state that is no memory."
             )
-            self.memory = Memory.empty(len(state["label"]), len(state["loss_sums"]), state["label"].device)
+            self._begin(len(state["label"]), len(state["loss_sums"]), state["label"].device)
         load_tensors(type(self).__name__, self.tensors(), state)
         self._to_check = bool(state)
 
@@ -52,10 +66,12 @@ class Remembering(Weigher):
         assert self.memory is not None
         if not torch.compiler.is_compiling() and self.memory.loss_sums.device != losses.device:  # as loaded on a CPU
             self.memory = Memory({name: one.to(losses.device) for name, one in self.memory.tensors().items()})
+            self.testimony = Testimony(*(one.to(losses.device) for one in self.testimony))
         places = places.to(losses.device)
         if self._to_check and not torch.compiler.is_compiling() and not view.labels.is_floating_point():
             self.memory.check_labels(view.labels, places)
         self._to_check = False
+        self.testimony.note(self.memory.columns["margin"], places, view.valid)
         return self.memory, places
 
     def _make_room(self, lowest: int, highest: int, num_classes: int, device: torch.device) -> None:
@@ -67,13 +83,15 @@ class Remembering(Weigher):
                 "training set."
             )
         if self.memory is None:
-            self.memory = Memory.empty(highest + 1, num_classes, device)
+            self._begin(highest + 1, num_classes, device)
+        assert self.memory is not None
         if num_classes > self.memory.num_classes and not self._reserved:
             raise UserError(
                 f"the network answers with {num_classes} classes, but the memory is of {self.memory.num_classes}: "
                 "begin with a fresh strategy."
             )
         self.memory = self.memory.grown(highest + 1)
+        self.testimony = self.testimony.grown(len(self.memory))
 
 
 def places_of(indices: Tensor | None, losses: Tensor) -> Tensor:
