@@ -35,7 +35,6 @@ from autoweight.models import make_network
 from autoweight.recipes import get_recipe
 from autoweight.runs import find
 from autoweight.strategy import Rule, Strategy, Weigher
-from autoweight.strategy.census import Census
 from autoweight.strategy.features import View
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.rule import weigh
@@ -64,17 +63,19 @@ GATED = {"margin": 6.0, "strength": -0.33, "strength*deep": 11.1}
 """Full strength from 12 % of deep margins on, none below 3 %."""
 
 
-def statistics_of(census: Census) -> Tensor:
+def statistics_of(memory: Memory) -> Tensor:
     """What a training shows, `[4]`, each from -1 to 1: deep margins, bimodality, contradiction taken back,
     imbalance.
     """
-    bins = len(census.histogram)
-    centres = (torch.arange(bins, device=census.histogram.device) + 0.5) * (2 / bins) - 1
-    shares = census.histogram / census.histogram.sum().clamp(min=1)
-    deep = (shares * (centres < -0.3)).sum()
-    bimodality = census.margins().bimodality
-    contradicted, taken_back = census.taken_back
-    counts = census.counts[:, 0].float()
+    margins, visited = memory.columns["margin"], memory.columns["label"] >= 0
+    shares = visited / visited.sum().clamp(min=1)
+    deep = (shares * (margins < -0.3)).sum()
+    away = margins - (shares * margins).sum()
+    second, third, fourth = ((shares * away**power).sum() for power in (2, 3, 4))
+    second = second.clamp(min=1e-8)
+    bimodality = (third**2 / second**3 + 1) * second**2 / fourth.clamp(min=1e-16)
+    contradicted, taken_back = memory.census.taken_back
+    counts = memory.census.counts[:, 0].float()
     known = counts.where(counts > 0, counts.amax()).clamp(min=1)
     imbalance = (known.amax() / known.amin()).log() / log(100)
     return torch.stack([deep, bimodality, taken_back / contradicted.clamp(min=1e-3), imbalance]).float().clamp(-1, 1)
@@ -103,7 +104,7 @@ class PolicyRule(Rule):
         """Weights `[batch]`; tensor operations alone, so that they can be stacked and captured."""
         assert memory is not None
         assert indices is not None
-        seen, labels = statistics_of(memory.census), view.labels.long().clamp(min=0)
+        seen, labels = statistics_of(memory), view.labels.long().clamp(min=0)
         margin = self._remembered(strategy_params[-1], view, labels, memory, indices)["margin"]
         theta = strategy_params[0] + strategy_params[1] * seen[0]
         bias = strategy_params[2] + strategy_params[3] * seen[0]

@@ -2,11 +2,11 @@
 
 Idea    A wrong label is one that the network, whatever it knows by now, keeps contradicting. So each sample's margin is
         remembered, and its weight is the probability that its label is right, `sigmoid(slope m - logit(prior))`. The
-        prior is the share of negative margins, counted in the training itself, times the evidence that they come from
-        wrong labels at all: margins fall into two groups, contradiction is as firm as confirmation, and lasts; or
-        many margins are deep below zero; and the network does better than chance. Hard and slowly learned problems show
-        none of that, so that their weights stay at 1. Margins are read relative to their class, and weights have a mean
-        of 1 within each class. Rare classes are raised where the imbalance is so large that it looks made.
+        prior is the share of contradicted samples among those that the network takes for the same class, counted in
+        the training itself, times the evidence that wrong labels make it at all: margins fall into two groups,
+        contradiction is about as firm as confirmation, and lasts, and the network does better than chance. Hard and
+        slowly learned problems show none of that, so that their weights stay at 1. Weights have a mean of 1 within each
+        class. Rare classes are raised where the imbalance is so large that it looks made.
 Told    Nothing: no search, no trusted samples, no noise rate. It needs the samples' indices.
 Knobs   None.
 Cost    Element-wise work on one batch of logits, about a millisecond on a CPU, and 20 bytes a sample.
@@ -46,16 +46,15 @@ class Auto(Remembering):
         labels, census = view.labels.long().clamp(min=0), memory.census
         rate = torch.full((), RATE, device=labels.device)
         margins = memory.margins(view.logits, labels, places, rate, view.valid)
-        relative = memory.relative(margins, labels, places, view.valid)
-        weights = census.within_class(1 - self._wrong(relative, census), labels, view.valid)
+        relative, believed = memory.relative(margins, labels, places, view.valid)
+        weights = census.within_class(1 - self._wrong(relative, believed, census), labels, view.valid)
         return weights * census.rarity()[labels]
 
-    def _wrong(self, margins: Tensor, census: Census) -> Tensor:
+    def _wrong(self, margins: Tensor, believed: Tensor, census: Census) -> Tensor:
         """The probability that labels are wrong; without evidence that any is, it is improbable beforehand.
 
         With evidence of two groups they lie apart, so that a margin says more: its slope doubles.
         """
-        lie = census.margins()
-        strength = census.strength(lie)
-        prior = (strength * census.prior(lie)).clamp(min=_LEAST)
-        return (torch.logit(prior) - SLOPE * (1 + strength) * margins).sigmoid()
+        strength, share = census.evidence()
+        prior = (strength * share).clamp(min=_LEAST)
+        return (torch.logit(prior)[believed] - SLOPE * (1 + strength[believed]) * margins).sigmoid()

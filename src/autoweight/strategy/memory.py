@@ -34,7 +34,7 @@ class Memory:
         self.columns = {name: tensors[name] for name in _EMPTY}
         self.loss_sums = tensors["loss_sums"]  # of each class: visited, losses, their squares
         self.census = Census(tensors)
-        self._now: Tensor  # margins of the batch at hand, before they are averaged
+        self._now: tuple[Tensor, tuple[Tensor, Tensor]]  # margins of the batch at hand, and rivals before and after
 
     @classmethod
     def empty(cls, num_samples: int, num_classes: int, device: torch.device | str = "cpu") -> "Memory":
@@ -87,27 +87,38 @@ class Memory:
         old = self.columns["margin"][indices]
         new = torch.lerp(old, now, rate)
         first = self.columns["label"][indices] < 0
-        beaten = valid & (now < 0)
+        rivals = self.columns["rival_class"][indices]
+        self._now = now, (rivals, torch.where(now < 0, strongest_class.to(rivals.dtype), rivals))
         self._put("margin", indices, new, valid)
-        self._put("rival_class", indices, strongest_class, beaten)
+        self._put("rival_class", indices, self._now[1][1], valid)
         self._put("label", indices, labels, valid)
         self.census.visit(classes.squeeze(-1), old, new, first, valid)
-        self._now = now
         return new
 
-    def relative(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> Tensor:
-        """The margins that were given last, relative to their classes: one that is not learned yet has low ones."""
+    def relative(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
+        """The margins that were given last, relative to their classes, and the classes that the network believes in.
+
+        A class whose labels are contradicted in the mean is not learned yet: its margins are raised by that.
+        """
+        now, rivals = self._now
         leniency = self.census.leniency()[labels]
         new = (margins + leniency).clamp(max=1)
         old = self.columns["relative"][indices]
+        first = old == _NONE
+        before, believed = (
+            torch.where((one < 0) & (rival >= 0), rival.long(), labels)
+            for one, rival in zip((old, new), rivals, strict=True)
+        )
         self._put("relative", indices, new, valid)
-        self.census.move(old, new, self._now + leniency, old == _NONE, valid)
-        return new
+        self.census.move(old, new, (before, believed), first, valid)
+        self.census.follow(old, now + leniency, first, valid)
+        return new, believed
 
     def belief(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> Tensor:
-        """Log-odds that labels are right, given their margins and how many labels are contradicted."""
-        relative = self.relative(margins, labels, indices, valid)
-        return SLOPE * relative - torch.logit(self.census.prior())
+        """Log-odds that labels are right, given their margins and how many are contradicted, times how far to trust."""
+        relative, believed = self.relative(margins, labels, indices, valid)
+        strength, prior = self.census.evidence()
+        return strength[believed] * (SLOPE * relative - torch.logit(prior)[believed])
 
     def losses(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
         """Move the samples' averaged losses by `rate` towards the present ones, and give them; the first visit sets."""

@@ -132,8 +132,7 @@ class Rule:
             margin = memory.margins(view.logits, labels, indices, rate, view.valid)
             columns["margin"] = margin if self.margin_scale == "own" else normalise(margin, view.valid)
         if "belief" in self.features:
-            belief = memory.belief(margin, labels, indices, view.valid)
-            columns["belief"] = memory.census.strength() * belief
+            columns["belief"] = memory.belief(margin, labels, indices, view.valid)
         if "history" in self.features:
             history = memory.losses(view.losses, labels, indices, rate, view.valid)
             if self.history_scale == "batch":
