@@ -22,7 +22,7 @@ from typing import get_args
 import torch
 
 from autoweight.config import ActorCriticConfig, AgentName, CmaesConfig, RunConfig, SearchConfig
-from autoweight.config.presets import noise, rare
+from autoweight.config.presets import losses, noise, rare
 from autoweight.recipes import get_recipe
 from autoweight.runs import compare, find
 from autoweight.runs.folder import RunFolder
@@ -35,16 +35,14 @@ ACTOR_CRITIC = SearchConfig(agent="actor-critic")
 HALF = SearchConfig(proxy_epochs=30, num_episodes=26, choice_rounds=4)
 FEW = {"num_workers": 11, "num_episodes": 6, "choice_rounds": 2}
 # Around margins, on the same steps of 0.2 of the box, without warm-up.
-FROM_MARGINS = {
+FROM_MARGINS = SearchConfig(
     **FEW,
-    "features": ("margin",),
-    "start": {"margin": 4.0},
-    "warmup_stages": 0,
-    "cmaes": CmaesConfig(sigma=0.2),
-    "actor_critic": ActorCriticConfig(noise_start=0.2, noise_end=0.1),
-}
-# Around what auto does, but for raising rare classes.
-FROM_BELIEF = FROM_MARGINS | {"features": ("belief",), "start": {"belief": 0.5}, "within_class": True}
+    features=("margin",),
+    start={"margin": 4.0},
+    warmup_stages=0,
+    cmaes=CmaesConfig(sigma=0.2),
+    actor_critic=ActorCriticConfig(noise_start=0.2, noise_end=0.1),
+)
 LAST_GUESS = {"num_episodes": 15, "choice_rounds": 0}
 SAMPLED = replace(ACTOR_CRITIC, actor_critic=replace(ACTOR_CRITIC.actor_critic, update="sampled"))
 
@@ -62,13 +60,13 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes without DNR": ("digits-noise", SearchConfig(reward="plain")),
     "cmaes without 3SM": ("digits-noise", SearchConfig(stagewise=False)),
     "cmaes, normalised": ("digits-noise", SearchConfig(normalise=True)),
-    "cmaes, from small losses": ("digits-noise", noise(SearchConfig())),
+    "cmaes, from small losses": ("digits-noise", losses(SearchConfig())),
     "cmaes, few trainings": ("digits-noise", SearchConfig(**FEW)),
     "constant, few trainings": ("digits-noise", SearchConfig(agent="constant", **FEW)),
-    "cmaes, few trainings, from small losses": ("digits-noise", noise(SearchConfig(**FEW))),
+    "cmaes, few trainings, from small losses": ("digits-noise", losses(SearchConfig(**FEW))),
     **{
-        f"{place}, {agent}": ("digits-noise", SearchConfig(agent=agent, **settings))
-        for place, settings in (("memory", FROM_MARGINS), ("belief", FROM_BELIEF))
+        f"{place}, {agent}": ("digits-noise", replace(settings, agent=agent))
+        for place, settings in (("memory", FROM_MARGINS), ("belief", noise(SearchConfig(**FEW))))
         for agent in get_args(AgentName)
     },
 }

@@ -120,21 +120,21 @@ def test_what_is_counted_of_margins_is_what_they_are():
     census.move(nowhere, margins, (first_class, first_class), yes, yes)
     lie = census.margins()
     assert lie.contradicted.tolist() == [0.25, 0]
-    assert lie.bimodality[0] == pytest.approx(1, abs=1e-4)
-    assert lie.firmness[0] == 0  # nothing was contradicted before, so that nothing lasts
+    assert lie.bimodality == pytest.approx(1, abs=1e-4)
+    assert lie.firmness == 0  # nothing was contradicted before, so that nothing lasts
     census.counts[0, 0] = 400
     census.follow(margins, margins, no, yes)
     assert census.taken_back.tolist() == [0.25, 0]
-    assert census.margins().firmness[0] == pytest.approx(25 / 106 / 0.5 * 0.25 / 0.26, abs=1e-4)
+    assert census.margins().firmness == pytest.approx(25 / 106 / 0.5 * 0.25 / 0.26, abs=1e-4)
     census.follow(margins, margins.abs(), no, yes)
     assert census.taken_back.tolist() == [0.25, 0.25]
-    assert census.margins().firmness[0] == 0
+    assert census.margins().firmness == 0
     census.move(margins, margins, (first_class, 1 - first_class), no, yes)  # now they are taken for the other class
     assert census.margins().contradicted.tolist() == [0, 0.25]
     flat, second = torch.linspace(-1, 1, 2001), torch.ones(2001, dtype=torch.long)
     census = Census.empty(2)
     census.move(flat, flat, (second, second), second.bool(), second.bool())
-    assert census.margins().bimodality[1] == pytest.approx(5 / 9, abs=1e-3)
+    assert census.margins().bimodality == pytest.approx(5 / 9, abs=1e-3)
 
 
 def test_counts_are_those_of_the_remembered_margins_by_the_class_believed_in():

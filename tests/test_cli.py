@@ -255,7 +255,7 @@ def test_demo_tells_the_whole_story(tmp_path):
     short = replace(config, training=training, search=search, num_seeds=1)
     (tmp_path / "short.yaml").write_text(dump_config(short))
     shown = autoweight("demo", "--config", "short.yaml", "--out", "run", cwd=tmp_path).stdout
-    assert "all samples count the same" in shown
+    assert "ll samples count the same" in shown
     assert all(method in shown for method in ("uniform", "law", "constant", "focal", "self_paced", "oracle"))
     result = result_of(tmp_path / "run")
     assert list(result["methods"]) == ["uniform", "early_stop", *config.methods[1:]]

@@ -40,9 +40,16 @@ def test_presets_leave_nothing_of_another_place_to_begin(recipe, preset):
     assert search.start == fresh.start
 
 
-def test_the_preset_for_wrong_labels_begins_where_small_losses_count():
-    assert tiny_search("cmaes", preset="noise").rule.features == ("loss", "entropy")
+def test_the_preset_for_wrong_labels_begins_where_labels_that_are_probably_right_count():
+    assert tiny_search("cmaes", preset="noise").rule.features == ("belief",)
     guess = make_agent(aw.presets.noise(SearchConfig()), 20, seed=0)
+    guess.begin_episode(0.0)
+    assert guess.act(5, None)[0].tolist() == [0.5, 0, 0]
+
+
+def test_the_preset_without_a_memory_begins_where_small_losses_count():
+    assert tiny_search("cmaes", preset="losses").rule.features == ("loss", "entropy")
+    guess = make_agent(aw.presets.losses(aw.presets.noise(SearchConfig())), 20, seed=0)
     guess.begin_episode(0.0)
     loss, entropy, bias = guess.act(5, None)[0]
     assert loss < 0

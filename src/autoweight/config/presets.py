@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from autoweight.config.data import DataConfig
 from autoweight.config.search import ActorCriticConfig, SearchConfig
 
-PresetName = Literal["default", "noise", "rare", "paper", "authors"]
+PresetName = Literal["default", "noise", "losses", "rare", "paper", "authors"]
 
 _PAPER_AGENT = ActorCriticConfig(
     hidden=(256, 512, 256),
@@ -29,12 +29,33 @@ _PAPER_AGENT = ActorCriticConfig(
 
 
 def noise(search: SearchConfig) -> SearchConfig:
-    """For wrong labels: the search begins where small losses count and large ones do not, not at no weighting.
+    """For wrong labels: the search begins at what `auto` does, by a memory of each sample, not at no weighting.
 
-    It so needs far fewer trainings, since the first episodes do not have to find that out.
+    It so needs far fewer trainings, since the first episodes do not have to find that out. Nothing has to warm up: a
+    belief is no more than the training itself shows.
     """
-    start = {"loss": -5.0, "bias": -2.0}
-    return replace(search, normalise=False, start=start, cmaes=replace(search.cmaes, sigma=0.3))
+    return replace(
+        search,
+        features=("belief",),
+        normalise=False,
+        within_class=True,
+        warmup_stages=0,
+        start={"belief": 0.5},
+        cmaes=replace(search.cmaes, sigma=0.2),
+        actor_critic=replace(search.actor_critic, noise_start=0.2, noise_end=0.1),
+    )
+
+
+def losses(search: SearchConfig) -> SearchConfig:
+    """For wrong labels without a memory, or in tasks without classes: begins where small losses count."""
+    return replace(
+        search,
+        features=search.features if "loss" in search.features else ("loss", "entropy"),
+        normalise=False,
+        within_class=False,
+        start={"loss": -5.0, "bias": -2.0},
+        cmaes=replace(search.cmaes, sigma=0.3),
+    )
 
 
 def rare(search: SearchConfig) -> SearchConfig:
@@ -110,6 +131,7 @@ class Preset(NamedTuple):
 PRESETS: dict[str, Preset] = {
     "default": Preset(lambda search: search),
     "noise": Preset(noise),
+    "losses": Preset(losses),
     "rare": Preset(rare),
     "paper": Preset(paper, paper_data),
     "authors": Preset(authors, paper_data),

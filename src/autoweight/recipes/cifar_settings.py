@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from autoweight.config import CmaesConfig, DataConfig, SearchConfig, TrainingConfig
-from autoweight.config.presets import noise, rare
+from autoweight.config.presets import losses, noise, rare
 
 PAPER_TRAINING = TrainingConfig(epochs=200, batch_size=128, weight_decay=2e-5, precision="bfloat16", compile=True)
 
@@ -19,17 +19,16 @@ NOISE_DATA = DataConfig(
 
 # A small, short proxy agrees with a long training where its network has learned something before weighting begins, and
 # is about to memorise: so there is a head start, and few images (docs/lab-notes.md: what proxies can foresee).
-NOISE_SEARCH = noise(
-    SearchConfig(
-        proxy_network="small_resnet64",
-        proxy_epochs=100,
-        head_start=8,
-        num_workers=11,
-        num_episodes=6,
-        choice_rounds=2,
-        reward_growth=10.0,  # the end counts
-    )
+_PROXY = SearchConfig(
+    proxy_network="small_resnet64",
+    proxy_epochs=100,
+    num_workers=11,
+    num_episodes=6,
+    choice_rounds=2,
+    reward_growth=10.0,  # the end counts
 )
+NOISE_SEARCH = losses(replace(_PROXY, head_start=8))
+TODAY_SEARCH = noise(_PROXY)
 
 # 50 images a class might be too few: not tried. These memorise because they are not augmented.
 NOISE_DATA_100 = replace(NOISE_DATA, dataset="cifar100", train_size=10_000)

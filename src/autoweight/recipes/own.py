@@ -12,7 +12,7 @@ import re
 
 from autoweight.config import DataConfig, Feature, RunConfig, SearchConfig, TaskName
 from autoweight.config.defaults import sensible_training
-from autoweight.config.presets import noise
+from autoweight.config.presets import losses, noise
 
 NETWORKS = {
     "images": "strided_cnn",
@@ -33,11 +33,12 @@ _MOST_EPOCHS = {"images": 30, "shards": 30, "texts": 30}
 def own_recipe(name: str, kind: str, num_samples: int, data: DataConfig, task: TaskName) -> RunConfig:
     """A run on the user's own data; `auto` is what needs neither trusted samples nor a search."""
     features: tuple[Feature, ...] = ("loss",) if task in _WITHOUT_ENTROPY else ("loss", "entropy")
+    search = SearchConfig(features=features, num_workers=11, num_episodes=6, choice_rounds=2)
     return RunConfig(
         recipe=re.sub(r"[^\w.-]", "_", name),
         data=data,
         network=_OF_TOKENS if task == "tokens" else NETWORKS[kind],
         training=sensible_training(num_samples, task, _MOST_EPOCHS.get(kind, 60)),
-        search=noise(SearchConfig(features=features, num_workers=11, num_episodes=6, choice_rounds=2)),
+        search=(noise if task in _OF_CLASSES else losses)(search),
         methods=("auto", "uniform") if task in _OF_CLASSES else ("uniform",),
     )

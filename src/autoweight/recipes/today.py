@@ -13,7 +13,7 @@ Expect    docs/results.md.
 from dataclasses import replace
 
 from autoweight.config import DataConfig, RunConfig, TrainingConfig
-from autoweight.recipes.cifar_settings import NOISE_DATA, NOISE_SEARCH
+from autoweight.recipes.cifar_settings import NOISE_DATA, TODAY_SEARCH
 
 TRAINING = TrainingConfig(
     epochs=100,
@@ -57,7 +57,7 @@ RECIPES: dict[str, tuple[str, RunConfig]] = {
             data=data,
             network="resnet18",
             training=TRAINING,
-            search=NOISE_SEARCH,
+            search=TODAY_SEARCH,
             methods=("uniform", "auto", "oracle"),
             side_by_side=4,
         ),

@@ -57,4 +57,4 @@ class Auto(Remembering):
         """
         strength, share = census.evidence()
         prior = (strength * share).clamp(min=_LEAST)
-        return (torch.logit(prior)[believed] - SLOPE * (1 + strength[believed]) * margins).sigmoid()
+        return (torch.logit(prior)[believed] - SLOPE * (1 + strength) * margins).sigmoid()

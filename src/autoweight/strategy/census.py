@@ -15,6 +15,7 @@ _TWO_GROUPS = (1 / 3, 5 / 9)  # coefficient of bimodality of a normal distributi
 _FIRMNESS = (0.35, 0.55)  # lasting contradiction over confirmation: what is learned slowly stays below 0.45
 _UNDECIDED = 0.01  # of the samples, as if they were contradicted by nothing: so that a few odd ones are no group
 _FEW = 2  # such samples at least
+_SHARED = 5  # samples of a class that are taken to be confirmed as those of all are, so that rare classes have a scale
 _KNOWLEDGE = (0.2, 0.4)  # agreement beyond chance, Cohen's kappa: "slight" below, "fair" up to the second
 _SWITCH = 5  # power of the odds of evidence: 0.3 counts as 0.014, 0.5 as 0.5, 0.7 as 0.986
 _LEAST_PRIOR, _MOST_PRIOR = 0.01, 0.9  # below, next to nothing is wrong; above, next to nothing is learned
@@ -26,12 +27,12 @@ _LEAST_MEAN = 0.05  # of a class's mean weight, so that no weight is multiplied 
 
 
 class Margins(NamedTuple):
-    """How margins lie among the samples that the network believes to be of a class, `[classes]` each."""
+    """How margins lie, each over how firmly labels are confirmed among the samples taken for the same class."""
 
     contradicted: Tensor
-    """The share whose label is another class: their margins are negative."""
+    """Of the samples taken for each class, the share whose label is another one, `[classes]`: margins below 0."""
     bimodality: Tensor
-    """Sarle's coefficient, (skewness^2 + 1) / kurtosis."""
+    """Sarle's coefficient, (skewness^2 + 1) / kurtosis: 1/3 if normal, 5/9 if flat, 1 if there are two points."""
     firmness: Tensor
     """How firmly labels are contradicted, against how firmly others are confirmed, times how much of it lasts."""
 
@@ -97,21 +98,26 @@ class Census:
         return (-sums / counts.clamp(min=1) / FIXED_POINT).clamp(min=0).float()
 
     def margins(self) -> Margins:
-        """How margins lie, class by class."""
+        """How margins lie."""
         sums = self.believed.double() / FIXED_POINT
         members, against, below = sums[:, :3].unbind(dim=-1)
-        first, second, third, fourth = (sums[:, 3:] / members.clamp(min=1).unsqueeze(-1)).unbind(dim=-1)
-        variance = (second - first**2).clamp(min=1e-8)
-        skew = third - 3 * first * second + 2 * first**3
-        spread = fourth - 4 * first * third + 6 * first**2 * second - 3 * first**4
+        confirmed, confirmation = members - against, sums[:, 3] - below
+        overall = confirmation.sum() / confirmed.sum().clamp(min=1)
+        firm = ((confirmation + _SHARED * overall) / (confirmed + _SHARED)).clamp(min=1e-3)
+        powers = (sums[:, 3:] / torch.stack([firm, firm**2, firm**3, firm**4], dim=-1)).sum(dim=0)
+        mean, second, third, fourth = powers / members.sum().clamp(min=1)
+        variance = (second - mean**2).clamp(min=1e-8)
+        skew = third - 3 * mean * second + 2 * mean**3
+        spread = fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4
         bimodality = (skew**2 / variance**3 + 1) * variance**2 / spread.clamp(min=1e-16)
-        confirmation = (sums[:, 3] - below) / (members - against).clamp(min=1e-3)
-        firmness = -below / (against + _UNDECIDED * members + _FEW) / confirmation.clamp(min=1e-3)
+        contradiction = -(below / firm).sum() / (against.sum() + _UNDECIDED * members.sum() + _FEW)
+        confirming = (confirmation / firm).sum() / confirmed.sum().clamp(min=1)
         before, taken_back = self.taken_back.double() + _UNDECIDED
-        return Margins(against / members.clamp(min=1), bimodality, firmness * (1 - taken_back / before))
+        firmness = contradiction / confirming.clamp(min=1e-3) * (1 - taken_back / before)
+        return Margins(against / members.clamp(min=1), bimodality, firmness)
 
     def evidence(self) -> tuple[Tensor, Tensor]:
-        """Of each class believed in: how far contradicted labels may be taken for wrong, 0 to 1, and their share.
+        """How far contradicted labels may be taken for wrong, 0 to 1, and the share of them in each class believed in.
 
         A wrong label is contradicted as firmly as right ones of the same look are confirmed, and stays so: margins fall
         into two groups. A hard sample is contradicted a little, and now and then; one that is learned slowly, until it
@@ -120,10 +126,10 @@ class Census:
         the margins that they come from, so that weak evidence would feed itself: it has to pass a switch, at one half.
         """
         margins = self.margins()
-        by_chance = 1 - 1 / max(len(self.counts), 2)
         visited, against = self.counts[:, :2].sum(dim=0)
-        contradicted = margins.contradicted.maximum(against / visited.clamp(min=1))  # of the class, and over all
-        knowledge = _ramp(1 - contradicted / by_chance, *_KNOWLEDGE)
+        members, relative = self.believed[:, :2].sum(dim=0)
+        contradicted = (against / visited.clamp(min=1)).maximum(relative / members.clamp(min=1))
+        knowledge = _ramp(1 - contradicted / (1 - 1 / max(len(self.counts), 2)), *_KNOWLEDGE)
         evidence = knowledge * _ramp(margins.bimodality, *_TWO_GROUPS) * _ramp(margins.firmness, *_FIRMNESS)
         odds = (evidence / (1 - evidence).clamp(min=1e-6)) ** _SWITCH
         strength = odds / (1 + odds) * self._seen()

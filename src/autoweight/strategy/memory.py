@@ -118,7 +118,7 @@ class Memory:
         """Log-odds that labels are right, given their margins and how many are contradicted, times how far to trust."""
         relative, believed = self.relative(margins, labels, indices, valid)
         strength, prior = self.census.evidence()
-        return strength[believed] * (SLOPE * relative - torch.logit(prior)[believed])
+        return strength * (SLOPE * relative - torch.logit(prior)[believed])
 
     def losses(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
         """Move the samples' averaged losses by `rate` towards the present ones, and give them; the first visit sets."""
