@@ -30,6 +30,7 @@ RUNS, STRATEGIES = ROOT / "results" / "runs", ROOT / "results" / "strategies"
 BEGIN, END = "<!-- made by `make results` -->", "<!-- end of what `make results` made -->"
 
 RETIMED = "-late"
+TODAY = 100  # epochs of a training that the paper does not have
 
 
 class Task(NamedTuple):
@@ -110,8 +111,11 @@ def task_of(config: dict[str, Any]) -> Task:
     return Task(data["dataset"], bias, config["network"], training["epochs"], training["weight_decay"])
 
 
-def row_of(config: dict[str, Any], method: str, found: set[str]) -> Row:
-    """The row that a method of a run belongs to; law's strategies were `found` by a kept search, or retimed."""
+def row_of(run: dict[str, Any], method: str, found: set[str]) -> Row:
+    """The row of a method; law's strategies were `found` by a kept search, or retimed; `details` names old versions."""
+    config = run["config"]
+    if method in run.get("details", {}):
+        return Row(method, run["details"][method])
     if method == "law":
         strategy = config["strategy"]
         return Row("law" if strategy.removesuffix(RETIMED) in found else "set by hand", f"strategy {strategy}")
@@ -144,7 +148,7 @@ def collect(runs: Runs) -> dict[Task, Rows]:
             own = details_of(run["config"])
             if key := first_difference(details.setdefault(task, own), own):
                 sys.exit(f"{name} differs from other runs of its task in {key}, which no title shows")
-            row = tasks[task][row_of(run["config"], method, found)]
+            row = tasks[task][row_of(run, method, found)]
             if row.keys() & set(run["seeds"]):
                 sys.exit(f"{name} has {method} with a seed that another run has")
             row |= dict(
@@ -165,7 +169,7 @@ def recovered(rows: Rows, row: Row) -> float | None:
 
 def task_table(task: Task, rows: Rows) -> Iterator[str]:
     """The table of one task, from the worst row to the best."""
-    paper = PAPER.get(task[:3], {})
+    paper = {} if task.epochs == TODAY else PAPER.get(task[:3], {})
     yield f"**{task.dataset}, {task.bias}, {task.network}, {task.epochs} epochs, decay {task.weight_decay:g}**\n"
     yield "| method | paper % | ours % | seeds | recovered | GPU minutes each |\n|---|---|---|---|---|---|"
     for row in sorted(rows, key=lambda row: fmean(accuracy for accuracy, _ in rows[row].values())):
@@ -218,7 +222,7 @@ def summary(tasks: dict[Task, Rows], runs: Runs) -> Iterator[str]:
     for task, rows in sorted(tasks.items()):
         mean = {row: fmean(100 * accuracy for accuracy, _ in seeds.values()) for row, seeds in rows.items()}
         others = [row for row in rows if row.method not in ("uniform", "law", "oracle")]
-        paper = PAPER.get(task[:3], {})
+        paper = {} if task.epochs == TODAY else PAPER.get(task[:3], {})
         best = max(others, key=mean.__getitem__, default=None)
         for row in rows:
             strategy = row.detail.removeprefix("strategy ")

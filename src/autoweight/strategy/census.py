@@ -12,7 +12,7 @@ from torch import Tensor
 
 FIXED_POINT = 2**20  # sums are whole multiples of 1 / this
 _TWO_GROUPS = (1 / 3, 5 / 9)  # coefficient of bimodality of a normal distribution, one group, and of a flat one
-_FIRMNESS = (0.35, 0.55)  # lasting contradiction over confirmation: what is learned slowly stays below 0.45
+_FIRMNESS = (0.4, 0.6)  # lasting contradiction over confirmation: what is learned slowly stays below 0.5
 _UNDECIDED = 0.01  # of the samples, as if they were contradicted by nothing: so that a few odd ones are no group
 _FEW = 2  # such samples at least
 _SHARED = 5  # samples of a class that are taken to be confirmed as those of all are, so that rare classes have a scale
