@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -129,7 +130,8 @@ def test_a_trainer_that_does_not_know_the_weighting_is_refused():
         Weighting("auto")
 
 
-def test_two_processes_weigh_the_global_batch_and_remember_the_same(tmp_path):
+def test_two_processes_weigh_the_global_batch_and_remember_the_same(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     subprocess.run([sys.executable, two_lightnings.__file__, str(tmp_path)], check=True, timeout=240)
     ranks = [torch.load(tmp_path / f"{rank}.pt") for rank in (0, 1)]
     assert [rank["sizes"] for rank in ranks] == [[16, 16, 12], [16, 16, 12]]  # 43 samples and one again, on both

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -208,7 +209,8 @@ def test_what_cannot_be_weighed_is_said(tmp_path):
         trained(tmp_path, weigher=aw.Uniform(), rows=[{"input_ids": ids} for ids in words()])
 
 
-def test_two_processes_train_as_one_with_their_batches_together(tmp_path):
+def test_two_processes_train_as_one_with_their_batches_together(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     subprocess.run([sys.executable, two_trainers.__file__, str(tmp_path)], check=True, timeout=150, capture_output=True)
     ranks = [torch.load(tmp_path / f"{rank}.pt") for rank in (0, 1)]
     for case in two_trainers.CASES:

@@ -73,8 +73,6 @@ def test_margin_and_history_are_those_of_a_plain_loop(scale):
     assert memory.loss_sums[:, 0].sum() == len(plain.loss)
     for index, rival in plain.rival_class.items():
         assert memory.columns["rival_class"][index] == rival
-        if plain.means[index] < 0:
-            assert memory.predicted[index] == rival
 
 
 def test_of_two_classes_the_margin_is_that_of_the_averaged_predictions():

@@ -22,23 +22,11 @@ from transformers import (
 )
 
 import autoweight as aw
-from autoweight.strategy.auto import Auto
 from autoweight.transformers import WeightedTrainer
+from tests.counting import Counting
 
 SIZE = {"vocab_size": 30, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
 STILL = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "max_position_embeddings": 16}
-
-
-class Counting(Auto):
-    """Notes how many samples it is given at once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sizes = []
-
-    def weigh(self, losses, *args, **named):
-        self.sizes.append(len(losses))
-        return super().weigh(losses, *args, **named)
 
 
 def words(count):

@@ -34,12 +34,11 @@ def find_label_issues(
     `names`, such as files, become a column; with `class_names`, labels are shown by name. Samples that never came up
     are taken for right.
     """
-    memory = weigher.memory if isinstance(weigher, Remembering) else None
-    if memory is None or not isinstance(weigher, Remembering):
+    if not isinstance(weigher, Remembering) or weigher.memory is None:
         raise UserError(
             f"{type(weigher).__name__} remembers no samples: train with aw.load('auto') and indices, then ask again."
         )
-    given = _classes(labels)
+    memory, given = weigher.memory, _classes(labels)
     last = int((memory.columns["label"] >= 0).nonzero().max()) if bool((memory.columns["label"] >= 0).any()) else -1
     require(last >= 0, "the weigher has seen no samples yet: train first.")
     require(last < len(given), f"sample {last} was trained on, but there are only {len(given)} labels: give all.")

@@ -54,12 +54,6 @@ class Memory:
         """How many classes there can be."""
         return len(self.loss_sums)
 
-    @property
-    def predicted(self) -> Tensor:
-        """The class that the network has come to believe in, of every sample; -1 of those never visited."""
-        labels = self.columns["label"]
-        return torch.where(self.columns["margin"] < 0, self.columns["rival_class"], labels)
-
     def tensors(self) -> dict[str, Tensor]:
         """All that it holds, by name."""
         return {**self.columns, "loss_sums": self.loss_sums, **self.census.tensors()}
