@@ -6,24 +6,28 @@ from torch.nn.functional import cross_entropy, one_hot
 from torch.testing import assert_close
 
 import autoweight as aw
-from autoweight.strategy.census import FIXED_POINT, Census
+from autoweight.strategy.census import FIXED_POINT, Census, row
 from autoweight.strategy.memory import Memory
 
 SAMPLES, CLASSES = 400, 4
 LABELS = torch.arange(SAMPLES) % CLASSES
 
 
+def look(believed, indices, certainty=4.0, labels=LABELS, generator=None):
+    """Losses, logits and labels of a network that believes in these classes, whatever it is taught."""
+    noise = 0.3 * torch.randn(len(indices), CLASSES, generator=generator or torch.Generator().manual_seed(7))
+    logits = certainty * one_hot(believed[indices], CLASSES) + noise
+    return cross_entropy(logits, labels[indices], reduction="none"), logits, labels[indices]
+
+
 def train(auto, believed, epochs=8, labels=LABELS, certainty=4.0, batch=40, seed=0):
-    """Show batches of a network that believes in these classes, whatever it is taught; the last epoch's weights."""
+    """Show batches of it, epoch after epoch; the last epoch's weights."""
     generator = torch.Generator().manual_seed(seed)
     weights = torch.full((len(labels),), torch.nan)
     for _ in range(epochs):
         for indices in torch.randperm(len(labels), generator=generator).split(batch):
-            logits = certainty * one_hot(believed[indices], CLASSES) + 0.3 * torch.randn(
-                len(indices), CLASSES, generator=generator
-            )
-            losses = cross_entropy(logits, labels[indices], reduction="none")
-            weights[indices] = auto.weigh(losses, logits, labels[indices], progress=0.5, indices=indices)
+            batch_seen = look(believed, indices, certainty, labels, generator)
+            weights[indices] = auto.weigh(*batch_seen, progress=0.5, indices=indices)
     return weights
 
 
@@ -48,10 +52,28 @@ def test_nobody_is_judged_by_one_visit():
 
 
 def test_a_set_that_is_learned_is_left_alone_and_so_are_a_few_odd_samples():
-    odd = LABELS.clone()
-    odd[:4] = (odd[:4] + 1) % CLASSES
-    for believed in (LABELS, odd):
-        assert_close(train(aw.load("auto"), believed), torch.ones(SAMPLES), atol=1e-3, rtol=0)
+    assert_close(train(aw.load("auto"), LABELS), torch.ones(SAMPLES), atol=1e-3, rtol=0)
+    odd, few = LABELS.clone(), slice(100, 104)
+    odd[few] = (odd[few] + 1) % CLASSES
+    weights = train(aw.load("auto"), odd)
+    assert weights[few].sum() > 2  # only who is on trial is left out
+    others = torch.cat([weights[: few.start], weights[few.stop :]])
+    assert_close(others, torch.ones_like(others), atol=0.03, rtol=0)
+
+
+def test_what_is_contradicted_is_left_out_on_trial_and_everywhere_only_if_it_lasts_there():
+    believed, _ = with_wrong(0.3)
+    auto = aw.load("auto")
+    train(auto, believed, epochs=4)
+    census = auto.memory.census
+    on_trial = census.on_trial(torch.arange(SAMPLES))
+    assert on_trial.sum() == pytest.approx(SAMPLES / 4, abs=5)
+    strength, _ = census.evidence(on_trial)
+    assert strength.min() > 0.9
+    census.taken_back[1] = census.taken_back[0]  # as if all were confirmed at the next visit
+    strength, _ = census.evidence(on_trial)
+    assert strength[on_trial].min() > 0.9
+    assert strength[~on_trial].max() == 0
 
 
 def test_a_hard_problem_in_one_group_is_left_alone():
@@ -114,48 +136,59 @@ def test_classes_that_were_made_rare_are_raised_once_all_samples_came_and_natura
 
 def test_what_is_counted_of_margins_is_what_they_are():
     census = Census.empty(2)
-    margins, nowhere = torch.tensor([0.5] * 300 + [-0.25] * 100), torch.zeros(400)
+    margins = torch.tensor([0.5] * 300 + [-0.25] * 100)
     yes, no = torch.ones(400, dtype=torch.bool), torch.zeros(400, dtype=torch.bool)
     first_class = torch.zeros(400, dtype=torch.long)  # all are taken for it; the last hundred are labelled otherwise
-    census.move(nowhere, margins, (first_class, first_class), yes, yes)
+    rows = row(torch.zeros(400), margins), row(margins, margins)
+    census.move(rows, (first_class, first_class), no, yes)
     lie = census.margins()
-    assert lie.contradicted.tolist() == [0.25, 0]
+    assert lie.contradicted.tolist() == pytest.approx(
+        [0.25, 0.25]
+    )  # a class that nobody is taken for has what all have
     assert lie.bimodality == pytest.approx(1, abs=1e-4)
-    assert lie.firmness == 0  # nothing was contradicted before, so that nothing lasts
+    assert lie.contradiction == pytest.approx(25 / 106 / 0.5, abs=1e-4)
+    assert lie.agreement == pytest.approx(1 - 0.25 / 0.5)
+    assert lie.lasting == 0  # nothing was contradicted before
     census.counts[0, 0] = 400
-    census.follow(margins, margins, no, yes)
-    assert census.taken_back.tolist() == [0.25, 0]
-    assert census.margins().firmness == pytest.approx(25 / 106 / 0.5 * 0.25 / 0.26, abs=1e-4)
-    census.follow(margins, margins.abs(), no, yes)
-    assert census.taken_back.tolist() == [0.25, 0.25]
-    assert census.margins().firmness == 0
-    census.move(margins, margins, (first_class, 1 - first_class), no, yes)  # now they are taken for the other class
-    assert census.margins().contradicted.tolist() == [0, 0.25]
-    flat, second = torch.linspace(-1, 1, 2001), torch.ones(2001, dtype=torch.long)
-    census = Census.empty(2)
-    census.move(flat, flat, (second, second), second.bool(), second.bool())
+    assert census.on_trial(torch.arange(400)).sum() == pytest.approx(400 * 0.25, abs=5)  # at most a quarter
+    census.follow(margins < 0, margins, yes)
+    assert census.taken_back.tolist() == pytest.approx([1.0, 0])  # 100 of the 100 that are on trial in 400
+    assert census.margins().lasting == pytest.approx(1 - 0.01 / 1.01, abs=1e-4)
+    census.follow(margins < 0, margins.abs(), yes)
+    assert census.taken_back.tolist() == pytest.approx([1.0, 1.0])
+    assert census.margins().lasting == 0
+    rows = row(margins, margins), row(margins, margins)
+    census.move(rows, (first_class, 1 - first_class), yes, yes)  # now they are taken for the other class
+    assert census.believed[:, 0].tolist() == [0, 400 * FIXED_POINT]
+    census.move(rows, (1 - first_class, 1 - first_class), yes, no)  # nobody is on trial any more
+    assert not census.believed.any()
+    flat, second, is_second = torch.linspace(-1, 1, 2001), torch.ones(2001).long(), torch.ones(2001).bool()
+    census.move((row(flat, flat), row(flat, flat)), (second, second), ~is_second, is_second)
     assert census.margins().bimodality == pytest.approx(5 / 9, abs=1e-3)
 
 
 def test_counts_are_those_of_the_remembered_margins_by_the_class_believed_in():
-    memory, generator = Memory.empty(50, CLASSES), torch.Generator().manual_seed(3)
-    for _ in range(30):
-        indices = torch.randperm(50, generator=generator)[:7]
+    memory, generator = Memory.empty(200, CLASSES), torch.Generator().manual_seed(3)
+    for _ in range(120):
+        indices = torch.randperm(200, generator=generator)[:7]
         logits, labels = torch.randn(7, CLASSES, generator=generator), indices % CLASSES
         valid = torch.rand(7, generator=generator) < 0.9
         margins = memory.margins(logits, labels, indices, torch.tensor(0.2), valid)
         memory.relative(margins, labels, indices, valid)
     columns, census = memory.columns, memory.census
-    seen = columns["label"] >= 0
-    relative, rivals, labels = (columns[name][seen] for name in ("relative", "rival_class", "label"))
+    counted = columns["relative"] > -2
+    assert counted.any()
+    assert census.on_trial(counted.nonzero().flatten()).all()
+    relative, rivals, labels, raw = (columns[name][counted] for name in ("relative", "rival_class", "label", "margin"))
     believed = torch.where(relative < 0, rivals, labels)
     assert len(believed.unique()) == CLASSES
     for number in range(CLASSES):
         own = relative[believed == number].double()
         powers = [(own**power).sum() for power in (1, 2, 3, 4)]
-        sums = [len(own), (own < 0).sum(), own.clamp(max=0).sum(), *powers]
+        against = (own < 0).sum(), (raw[believed == number] < 0).sum()
+        sums = [len(own), *against, own.clamp(max=0).sum(), *powers]
         assert_close(census.believed[number] / FIXED_POINT, torch.tensor(sums).float(), atol=1e-4, rtol=0)
-    assert census.counts[:, 0].sum() == seen.sum()
+    assert census.counts[:, 0].sum() == (columns["label"] >= 0).sum()
 
 
 def test_a_label_is_held_against_those_of_the_same_look():

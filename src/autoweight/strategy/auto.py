@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import UserError
-from autoweight.strategy.census import Census
 from autoweight.strategy.features import View
 from autoweight.strategy.memory import RATE, SLOPE, Memory
 from autoweight.strategy.remembering import Remembering
@@ -47,14 +46,14 @@ class Auto(Remembering):
         rate = torch.full((), RATE, device=labels.device)
         margins = memory.margins(view.logits, labels, places, rate, view.valid)
         relative, believed = memory.relative(margins, labels, places, view.valid)
-        weights = census.within_class(1 - self._wrong(relative, believed, census), labels, view.valid)
-        return weights * census.rarity()[labels]
+        strength, share = census.evidence(census.on_trial(places))
+        right = 1 - _wrong(relative, strength, share[believed])
+        return census.within_class(right, labels, view.valid) * census.rarity()[labels]
 
-    def _wrong(self, margins: Tensor, believed: Tensor, census: Census) -> Tensor:
-        """The probability that labels are wrong; without evidence that any is, it is improbable beforehand.
 
-        With evidence of two groups they lie apart, so that a margin says more: its slope doubles.
-        """
-        strength, share = census.evidence()
-        prior = (strength * share).clamp(min=_LEAST)
-        return (torch.logit(prior)[believed] - SLOPE * (1 + strength) * margins).sigmoid()
+def _wrong(margins: Tensor, strength: Tensor, share: Tensor) -> Tensor:
+    """The probability that labels are wrong; without evidence that any is, it is improbable beforehand.
+
+    With evidence of two groups they lie apart, so that a margin says more: its slope doubles.
+    """
+    return (torch.logit((strength * share).clamp(min=_LEAST)) - SLOPE * (1 + strength) * margins).sigmoid()

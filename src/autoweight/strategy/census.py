@@ -1,5 +1,9 @@
 """What a training tells of its whole set: how margins lie in each class that the network believes in.
 
+A network that memorises confirms wrong labels as it confirms slowly learned ones. So a few samples are on trial: while
+there is suspicion, those of them that are contradicted are left out, and it is seen whether the network comes to
+confirm them all the same, from the others. Margins are read off the samples on trial alone, for they are not memorised.
+
 All counts are whole numbers (sums in fixed point): the old value of a visited sample goes, the new one comes. So they
 are exact, cost no look at the whole set, and do not depend on the order in which a GPU adds.
 """
@@ -12,7 +16,11 @@ from torch import Tensor
 
 FIXED_POINT = 2**20  # sums are whole multiples of 1 / this
 _TWO_GROUPS = (1 / 3, 5 / 9)  # coefficient of bimodality of a normal distribution, one group, and of a flat one
-_FIRMNESS = (0.4, 0.6)  # lasting contradiction over confirmation: what is learned slowly stays below 0.5
+_SUSPICION = (0.4, 0.6)  # contradiction over confirmation: hard samples stay below, wrong and slow ones are above
+_FIRMNESS = (0.5, 0.65)  # the same, of what lasts: what is learned slowly stays below 0.55
+_ON_TRIAL = 128  # samples; of small and of large sets
+_LEAST_SHARE, _MOST_SHARE = 1 / 16, 1 / 4  # of the samples that are on trial
+_HASH, _HASHES = 2654435761, 2**32  # Knuth's multiplicative hash spreads neighbours evenly
 _UNDECIDED = 0.01  # of the samples, as if they were contradicted by nothing: so that a few odd ones are no group
 _FEW = 2  # such samples at least
 _SHARED = 5  # samples of a class that are taken to be confirmed as those of all are, so that rare classes have a scale
@@ -33,18 +41,22 @@ class Margins(NamedTuple):
     """Of the samples taken for each class, the share whose label is another one, `[classes]`: margins below 0."""
     bimodality: Tensor
     """Sarle's coefficient, (skewness^2 + 1) / kurtosis: 1/3 if normal, 5/9 if flat, 1 if there are two points."""
-    firmness: Tensor
-    """How firmly labels are contradicted, against how firmly others are confirmed, times how much of it lasts."""
+    contradiction: Tensor
+    """How firmly labels are contradicted, against how firmly others are confirmed."""
+    lasting: Tensor
+    """How much of it lasts: of the samples that are left out, the share that is contradicted at the next visit too."""
+    agreement: Tensor
+    """How much more often labels are confirmed than by chance, Cohen's kappa."""
 
 
 class Census:
     """Counts over the samples visited; its tensors change in place."""
 
     def __init__(self, tensors: dict[str, Tensor]) -> None:
-        self.counts = tensors["counts"]  # by label, [classes, 3]: samples visited, contradicted, and the sum of margins
-        self.believed = tensors["believed"]  # by the class believed in, [classes, 7]: sums of `_row` over its samples
+        self.counts = tensors["counts"]  # by label, [classes, 2]: samples visited, and the sum of their margins
+        self.believed = tensors["believed"]  # by the class believed in, [classes, 8]: `_row`s of samples on trial
         self.num_visits = tensors["num_visits"]
-        self.taken_back = tensors["taken_back"]  # shares contradicted, and of that confirmed at the next visit
+        self.taken_back = tensors["taken_back"]  # shares of those on trial: contradicted, and then confirmed
         self.class_weights = tensors["class_weights"]  # mean weight of each class, followed
 
     @classmethod
@@ -56,8 +68,8 @@ class Census:
 
         return cls(
             {
-                "counts": zeros(num_classes, 3),
-                "believed": zeros(num_classes, 7),
+                "counts": zeros(num_classes, 2),
+                "believed": zeros(num_classes, 8),
                 "num_visits": zeros(),
                 "taken_back": torch.zeros(2, device=device),
                 "class_weights": torch.ones(num_classes, device=device),
@@ -70,70 +82,80 @@ class Census:
 
     def visit(self, labels: Tensor, old: Tensor, new: Tensor, first: Tensor, valid: Tensor) -> None:
         """Samples' margins go from `old` to `new`; of some it is the `first` visit."""
-        whole = valid.long()
-        against = (new < 0).long() - (old < 0).long()
-        changes = torch.stack([first.long(), against, _fixed(new) - _fixed(old)], dim=-1)
-        self.counts.index_add_(0, labels, changes * whole.unsqueeze(-1))
-        self.num_visits += whole.sum()
+        changes = torch.stack([first.long(), _fixed(new) - _fixed(old)], dim=-1)
+        self.counts.index_add_(0, labels, changes * valid.long().unsqueeze(-1))
+        self.num_visits += valid.sum()
 
-    def move(self, old: Tensor, new: Tensor, classes: tuple[Tensor, Tensor], first: Tensor, valid: Tensor) -> None:
-        """Samples' margins, relative to their labels' classes, go from `old` to `new`; so do the `classes` believed in.
+    def on_trial(self, indices: Tensor) -> Tensor:
+        """Which samples are: the same all along, once all have come."""
+        return indices * _HASH % _HASHES < _HASHES * self._share_on_trial()
 
-        Some samples come for the `first` time.
-        """
-        whole = valid.long()
-        signs = torch.cat([(first.long() - 1) * whole, whole])
-        self.believed.index_add_(0, torch.cat(classes), _row(torch.cat([old, new])) * signs.unsqueeze(-1))
+    def _share_on_trial(self) -> Tensor:
+        return (_ON_TRIAL / self._num_samples()).clamp(_LEAST_SHARE, _MOST_SHARE)
 
-    def follow(self, old: Tensor, now: Tensor, first: Tensor, valid: Tensor) -> None:
-        """Follow how much of what was contradicted is confirmed `now`, over about half an epoch."""
-        contradicted = (old < 0) & ~first & valid
-        shares = torch.stack([contradicted, contradicted & (now > 0)]).sum(dim=-1) / valid.sum().clamp(min=1)
-        half_epoch = (2 * len(old) / self.counts[:, 0].sum().clamp(min=1)).clamp(max=1)
+    def _num_samples(self) -> Tensor:
+        return self.counts[:, 0].sum().clamp(min=1)
+
+    def move(self, rows: tuple[Tensor, Tensor], classes: tuple[Tensor, Tensor], counted: Tensor, now: Tensor) -> None:
+        """`row`s of samples and the classes believed in, before and after; some were `counted`, some are `now`."""
+        signs = torch.cat([-counted.long(), now.long()])
+        self.believed.index_add_(0, torch.cat(classes), torch.cat(rows) * signs.unsqueeze(-1))
+
+    def follow(self, contradicted: Tensor, now: Tensor, valid: Tensor) -> None:
+        """Follow how many on trial were `contradicted`, and how many of these are not `now`, over half an epoch."""
+        looked_at = valid.sum() * self._share_on_trial()
+        shares = torch.stack([contradicted, contradicted & (now > 0)]).sum(dim=-1) / looked_at.clamp(min=1e-6)
+        half_epoch = (2 * len(now) / self._num_samples()).clamp(max=1)
         self.taken_back += (shares - self.taken_back) * half_epoch * valid.any()
 
     def leniency(self) -> Tensor:
         """By how much a class's labels are contradicted in the mean, `[classes]`: it is not learned yet."""
-        counts, _, sums = self.counts.double().unbind(dim=-1)
+        counts, sums = self.counts.double().unbind(dim=-1)
         return (-sums / counts.clamp(min=1) / FIXED_POINT).clamp(min=0).float()
 
     def margins(self) -> Margins:
         """How margins lie."""
         sums = self.believed.double() / FIXED_POINT
-        members, against, below = sums[:, :3].unbind(dim=-1)
-        confirmed, confirmation = members - against, sums[:, 3] - below
+        members, against, raw, below = sums[:, :4].unbind(dim=-1)
+        everyone, confirmed, confirmation = members.sum().clamp(min=1), members - against, sums[:, 4] - below
         overall = confirmation.sum() / confirmed.sum().clamp(min=1)
         firm = ((confirmation + _SHARED * overall) / (confirmed + _SHARED)).clamp(min=1e-3)
-        powers = (sums[:, 3:] / torch.stack([firm, firm**2, firm**3, firm**4], dim=-1)).sum(dim=0)
-        mean, second, third, fourth = powers / members.sum().clamp(min=1)
+        powers = (sums[:, 4:] / torch.stack([firm, firm**2, firm**3, firm**4], dim=-1)).sum(dim=0)
+        mean, second, third, fourth = powers / everyone
         variance = (second - mean**2).clamp(min=1e-8)
         skew = third - 3 * mean * second + 2 * mean**3
         spread = fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4
         bimodality = (skew**2 / variance**3 + 1) * variance**2 / spread.clamp(min=1e-16)
-        contradiction = -(below / firm).sum() / (against.sum() + _UNDECIDED * members.sum() + _FEW)
+        contradiction = -(below / firm).sum() / (against.sum() + _UNDECIDED * everyone + _FEW)
         confirming = (confirmation / firm).sum() / confirmed.sum().clamp(min=1)
         before, taken_back = self.taken_back.double() + _UNDECIDED
-        firmness = contradiction / confirming.clamp(min=1e-3) * (1 - taken_back / before)
-        return Margins(against / members.clamp(min=1), bimodality, firmness)
+        share = against.sum() / everyone
+        return Margins(
+            (against + _SHARED * share) / (members + _SHARED),
+            bimodality,
+            contradiction / confirming.clamp(min=1e-3),
+            1 - taken_back / before,
+            1 - share.maximum(raw.sum() / everyone) / (1 - 1 / max(len(sums), 2)),
+        )
 
-    def evidence(self) -> tuple[Tensor, Tensor]:
+    def evidence(self, on_trial: Tensor) -> tuple[Tensor, Tensor]:
         """How far contradicted labels may be taken for wrong, 0 to 1, and the share of them in each class believed in.
 
-        A wrong label is contradicted as firmly as right ones of the same look are confirmed, and stays so: margins fall
-        into two groups. A hard sample is contradicted a little, and now and then; one that is learned slowly, until it
-        is learned. That is read off the shape of the margins, not their size, which differs with the noise, the class,
-        the decay and how long the training has run. Nobody is believed who does no better than chance. Weights change
-        the margins that they come from, so that weak evidence would feed itself: it has to pass a switch, at one half.
+        A wrong label is contradicted as firmly as right ones of the same look are confirmed: margins fall into two
+        groups. That is read off the shape of the margins, not their size, which differs with the noise, the class, the
+        decay and how long the training has run; and nobody is believed who does no better than chance. It may still be
+        a label that is learned slowly. So it is suspicion, which is enough to leave out the samples `on_trial`. It is
+        evidence against all if the network goes on contradicting what it does not train on. Weights change the margins
+        that they come from, so that weak evidence would feed itself: it has to pass a switch, at one half.
         """
         margins = self.margins()
-        visited, against = self.counts[:, :2].sum(dim=0)
-        members, relative = self.believed[:, :2].sum(dim=0)
-        contradicted = (against / visited.clamp(min=1)).maximum(relative / members.clamp(min=1))
-        knowledge = _ramp(1 - contradicted / (1 - 1 / max(len(self.counts), 2)), *_KNOWLEDGE)
-        evidence = knowledge * _ramp(margins.bimodality, *_TWO_GROUPS) * _ramp(margins.firmness, *_FIRMNESS)
+        knowledge = _ramp(margins.agreement, *_KNOWLEDGE) * _ramp(margins.bimodality, *_TWO_GROUPS)
+        suspicion = knowledge * _ramp(margins.contradiction, *_SUSPICION)
+        evidence = knowledge * _ramp(margins.contradiction * margins.lasting, *_FIRMNESS)
         odds = (evidence / (1 - evidence).clamp(min=1e-6)) ** _SWITCH
-        strength = odds / (1 + odds) * self._seen()
-        return strength.float(), margins.contradicted.clamp(_LEAST_PRIOR, _MOST_PRIOR).float()
+        strength = odds / (1 + odds)
+        each = torch.where(on_trial, suspicion.maximum(strength), strength) * self._seen()
+        return each.float(), margins.contradicted.clamp(_LEAST_PRIOR, _MOST_PRIOR).float()
 
     def rarity(self) -> Tensor:
         """Tempered inverse frequency, `[classes]`, with a mean of 1 over the samples; 1 while imbalance is natural."""
@@ -146,7 +168,7 @@ class Census:
 
     def _seen(self) -> Tensor:
         """From 0, while samples come for the first time, to 1."""
-        return _ramp(self.num_visits / self.counts[:, 0].sum().clamp(min=1), *_VISITS)
+        return _ramp(self.num_visits / self._num_samples(), *_VISITS)
 
     def within_class(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
         """Weights over the mean weight of their class, so that no class is forgotten and steps keep their size."""
@@ -167,9 +189,13 @@ def _fixed(values: Tensor) -> Tensor:
     return (values.double() * FIXED_POINT).round().long()
 
 
-def _row(margins: Tensor) -> Tensor:
-    """What is counted of a sample, in fixed point: itself, whether it is contradicted, by how much, and four powers."""
+def row(margins: Tensor, raw: Tensor) -> Tensor:
+    """What is counted of a sample, in fixed point: itself, whether its margin, and its `raw` one, is below 0, how far.
+
+    Then come four powers of its margin.
+    """
     below = margins.clamp(max=0)
     square = margins.square()
+    signs = ((margins < 0).to(margins.dtype), (raw < 0).to(margins.dtype))
     powers = (margins, square, square * margins, square.square())
-    return _fixed(torch.stack([torch.ones_like(margins), (margins < 0).to(margins.dtype), below, *powers], dim=-1))
+    return _fixed(torch.stack([torch.ones_like(margins), *signs, below, *powers], dim=-1))

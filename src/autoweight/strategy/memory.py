@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import UserError
-from autoweight.strategy.census import FIXED_POINT, Census
+from autoweight.strategy.census import FIXED_POINT, Census, row
 
 RATE = 0.2  # of the memory: about the last five visits count
 SLOPE = 16.0  # log-odds of a right label per unit of margin
 _LEAST_SPREAD = 1e-3  # deviations of remembered losses below this count as none
 
-_NONE = -2.0  # stands where no relative margin, from -1 to 1, is counted yet
+_NONE = -2.0  # stands where no relative margin, from -1 to 1, is counted
 
 _EMPTY: dict[str, tuple[torch.dtype, float]] = {
     "label": (torch.int32, -1),
@@ -34,7 +34,9 @@ class Memory:
         self.columns = {name: tensors[name] for name in _EMPTY}
         self.loss_sums = tensors["loss_sums"]  # of each class: visited, losses, their squares
         self.census = Census(tensors)
-        self._now: tuple[Tensor, tuple[Tensor, Tensor]]  # margins of the batch at hand, and rivals before and after
+        self._now: tuple[
+            Tensor, Tensor, tuple[Tensor, Tensor]
+        ]  # the batch's margins, former means, and rivals then, now
 
     @classmethod
     def empty(cls, num_samples: int, num_classes: int, device: torch.device | str = "cpu") -> "Memory":
@@ -82,9 +84,9 @@ class Memory:
         new = torch.lerp(old, now, rate)
         first = self.columns["label"][indices] < 0
         rivals = self.columns["rival_class"][indices]
-        self._now = now, (rivals, torch.where(now < 0, strongest_class.to(rivals.dtype), rivals))
+        self._now = now, old, (rivals, torch.where(now < 0, strongest_class.to(rivals.dtype), rivals))
         self._put("margin", indices, new, valid)
-        self._put("rival_class", indices, self._now[1][1], valid)
+        self._put("rival_class", indices, self._now[2][1], valid)
         self._put("label", indices, labels, valid)
         self.census.visit(classes.squeeze(-1), old, new, first, valid)
         return new
@@ -94,24 +96,24 @@ class Memory:
 
         A class whose labels are contradicted in the mean is not learned yet: its margins are raised by that.
         """
-        now, rivals = self._now
+        now, raw, rivals = self._now
         leniency = self.census.leniency()[labels]
         new = (margins + leniency).clamp(max=1)
         old = self.columns["relative"][indices]
-        first = old == _NONE
+        counted, on_trial = (old != _NONE) & valid, self.census.on_trial(indices) & valid
         before, believed = (
             torch.where((one < 0) & (rival >= 0), rival.long(), labels)
             for one, rival in zip((old, new), rivals, strict=True)
         )
-        self._put("relative", indices, new, valid)
-        self.census.move(old, new, (before, believed), first, valid)
-        self.census.follow(old, now + leniency, first, valid)
+        self._put("relative", indices, new.where(on_trial, _NONE), valid)
+        self.census.move((row(old, raw), row(new, margins)), (before, believed), counted, on_trial)
+        self.census.follow((old < 0) & counted & on_trial, now + leniency, valid)
         return new, believed
 
     def belief(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> Tensor:
         """Log-odds that labels are right, given their margins and how many are contradicted, times how far to trust."""
         relative, believed = self.relative(margins, labels, indices, valid)
-        strength, prior = self.census.evidence()
+        strength, prior = self.census.evidence(self.census.on_trial(indices))
         return strength * (SLOPE * relative - torch.logit(prior)[believed])
 
     def losses(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
