@@ -57,6 +57,7 @@ class Census:
         self.believed = tensors["believed"]  # by the class believed in, [classes, 8]: `_row`s of samples on trial
         self.num_visits = tensors["num_visits"]
         self.taken_back = tensors["taken_back"]  # shares of those on trial: contradicted, and then confirmed
+        self.opened = tensors["opened"]  # whether there was evidence at the last look
         self.class_weights = tensors["class_weights"]  # mean weight of each class, followed
 
     @classmethod
@@ -72,6 +73,7 @@ class Census:
                 "believed": zeros(num_classes, 8),
                 "num_visits": zeros(),
                 "taken_back": torch.zeros(2, device=device),
+                "opened": torch.zeros((), dtype=torch.bool, device=device),
                 "class_weights": torch.ones(num_classes, device=device),
             }
         )
@@ -154,6 +156,7 @@ class Census:
         evidence = knowledge * _ramp(margins.contradiction * margins.lasting, *_FIRMNESS)
         odds = (evidence / (1 - evidence).clamp(min=1e-6)) ** _SWITCH
         strength = odds / (1 + odds)
+        self.opened.copy_(strength > 0.5)
         each = torch.where(on_trial, suspicion.maximum(strength), strength) * self._seen()
         return each.float(), margins.contradicted.clamp(_LEAST_PRIOR, _MOST_PRIOR).float()
 

@@ -16,10 +16,13 @@ SLOPE = 16.0  # log-odds of a right label per unit of margin
 _LEAST_SPREAD = 1e-3  # deviations of remembered losses below this count as none
 
 _NONE = -2.0  # stands where no relative margin, from -1 to 1, is counted
+_NEVER_LOW = 2.0  # stands where no margin, from -1 to 1, is kept
+_FORGIVEN = 0.05  # a visit, of how low a sample's margin was
 
 _EMPTY: dict[str, tuple[torch.dtype, float]] = {
     "label": (torch.int32, -1),
     "margin": (torch.float32, 0),
+    "lowest": (torch.float32, _NEVER_LOW),
     "rival_class": (torch.int32, -1),
     "relative": (torch.float32, _NONE),
     "loss": (torch.float32, -1),
@@ -73,19 +76,22 @@ class Memory:
         """Move the samples' averaged margins by `rate` towards the present ones, and give them.
 
         A margin, from -1 to 1, is the probability of the label less that of the strongest other class. Averages begin
-        at 0, so that a few visits have to agree before they say much.
+        at 0, so that a few visits have to agree before they say much. Once labels are taken for wrong, some have been
+        memorised already: so samples go back then, once, to about the lowest margin that they had.
         """
         probabilities = logits.softmax(dim=-1)[..., : self.num_classes]  # a network may have outputs to spare
         classes = labels.long().unsqueeze(-1)
         own = probabilities.gather(-1, classes).squeeze(-1)
         strongest, strongest_class = probabilities.scatter(-1, classes, -1.0).max(dim=-1)
         now = own - strongest
-        old = self.columns["margin"][indices]
-        new = torch.lerp(old, now, rate)
+        old, lowest = self.columns["margin"][indices], self.columns["lowest"][indices]
+        opened = self.census.opened
+        new = torch.lerp(torch.where(opened, old.minimum(lowest), old), now, rate)
         first = self.columns["label"][indices] < 0
         rivals = self.columns["rival_class"][indices]
         self._now = now, old, (rivals, torch.where(now < 0, strongest_class.to(rivals.dtype), rivals))
         self._put("margin", indices, new, valid)
+        self._put("lowest", indices, (lowest + _FORGIVEN).minimum(old).where(~opened, _NEVER_LOW), valid)
         self._put("rival_class", indices, self._now[2][1], valid)
         self._put("label", indices, labels, valid)
         self.census.visit(classes.squeeze(-1), old, new, first, valid)
