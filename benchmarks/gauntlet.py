@@ -24,7 +24,7 @@ from gauntlet_train import METHODS, TRUE_LABELS, Run, Task
 
 RESULTS = Path(__file__).parents[1] / "results" / "gauntlet.json"
 PARTS = {"find": FIND, "judge": JUDGE, "all": FIND + JUDGE}
-SHOWN = ("uniform", "early_stop", "gated", "auto", "class_balanced", TRUE_LABELS)
+SHOWN = ("uniform", "early_stop", "gated", "auto", "noise", "rare", "class_balanced", TRUE_LABELS)
 GAP = 0.03  # below this there is nothing to recover
 QUICK_COST = 150_000  # samples times epochs, above which --quick leaves a task out; it takes every other one
 

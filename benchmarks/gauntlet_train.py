@@ -160,6 +160,8 @@ METHODS: dict[str, Callable[[Setting], aw.Weigher]] = {
     "uniform": lambda setting: aw.Uniform(),
     "gated": lambda setting: Gated(len(setting.given), setting.classes),
     "auto": lambda setting: aw.load("auto"),
+    "noise": lambda setting: aw.load("noise"),
+    "rare": lambda setting: aw.load("rare"),
     "class_balanced": lambda setting: aw.ClassBalanced(
         torch.bincount(setting.given, minlength=setting.classes).clamp(min=1)
     ),

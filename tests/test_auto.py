@@ -134,6 +134,20 @@ def test_classes_that_were_made_rare_are_raised_once_all_samples_came_and_natura
     assert_close(train(aw.load("auto"), natural, labels=natural), torch.ones(400), atol=1e-3, rtol=0)
 
 
+def test_noise_needs_no_evidence_and_rare_takes_labels_for_right():
+    believed, wrong = with_wrong(0.1)
+    weights = train(aw.load("noise"), believed, epochs=3)
+    assert weights[wrong].mean() < 0.2
+    assert weights[~wrong].mean() > 0.9
+    assert not aw.load("noise").tensors()  # it takes its memory's size from the indices that come
+    assert_close(train(aw.load("rare"), believed), torch.ones(SAMPLES), atol=1e-3, rtol=0)
+    natural = torch.cat([torch.zeros(200), torch.ones(100), torch.full((60,), 2), torch.full((40,), 3)]).long()
+    weights = train(aw.load("rare"), natural, labels=natural)
+    by_class = torch.stack([weights[natural == label].mean() for label in range(CLASSES)])
+    assert by_class[3] / by_class[0] == pytest.approx(5**0.75, rel=1e-3)
+    assert_close(train(aw.load("noise"), natural, labels=natural), torch.ones(400), atol=1e-3, rtol=0)
+
+
 def test_what_is_counted_of_margins_is_what_they_are():
     census = Census.empty(2)
     margins = torch.tensor([0.5] * 300 + [-0.25] * 100)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import UserError
+from autoweight.strategy.census import Census
 from autoweight.strategy.features import View
 from autoweight.strategy.memory import RATE, SLOPE, Memory
 from autoweight.strategy.remembering import Remembering
@@ -39,16 +40,23 @@ class Auto(Remembering):
             raise UserError("auto weighs by classes, and these labels are numbers: use another method, or none.")
         view = view_of(losses, logits, labels)
         memory, places = self._recall(view, losses, indices)
-        return self._weigh(view, memory, places).where(view.valid, 0).view_as(losses).to(losses.dtype)
+        weights = self._weigh(view, memory, places, progress)
+        return weights.where(view.valid, 0).view_as(losses).to(losses.dtype)
 
-    def _weigh(self, view: View, memory: Memory, places: Tensor) -> Tensor:
+    def _weigh(self, view: View, memory: Memory, places: Tensor, progress: float | Tensor) -> Tensor:
         labels, census = view.labels.long().clamp(min=0), memory.census
         rate = torch.full((), RATE, device=labels.device)
         margins = memory.margins(view.logits, labels, places, rate, view.valid)
         relative, believed = memory.relative(margins, labels, places, view.valid)
-        strength, share = census.evidence(census.on_trial(places))
+        strength, share = self._evidence(census, census.on_trial(places))
         right = 1 - _wrong(relative, strength, share[believed])
-        return census.within_class(right, labels, view.valid) * census.rarity()[labels]
+        return census.within_class(right, labels, view.valid) * self._rarity(census, progress)[labels]
+
+    def _evidence(self, census: Census, on_trial: Tensor) -> tuple[Tensor, Tensor]:
+        return census.evidence(on_trial)
+
+    def _rarity(self, census: Census, progress: float | Tensor) -> Tensor:
+        return census.rarity()
 
 
 def _wrong(margins: Tensor, strength: Tensor, share: Tensor) -> Tensor:

@@ -160,13 +160,22 @@ class Census:
         each = torch.where(on_trial, suspicion.maximum(strength), strength) * self._seen()
         return each.float(), margins.contradicted.clamp(_LEAST_PRIOR, _MOST_PRIOR).float()
 
-    def rarity(self) -> Tensor:
-        """Tempered inverse frequency, `[classes]`, with a mean of 1 over the samples; 1 while imbalance is natural."""
+    def assumed(self) -> tuple[Tensor, Tensor]:
+        """The same where labels are known to be wrong: all that is asked is that the network beats chance."""
+        margins = self.margins()
+        knowledge = _ramp(margins.agreement, *_KNOWLEDGE) * self._seen()
+        return knowledge.float(), margins.contradicted.clamp(_LEAST_PRIOR, _MOST_PRIOR).float()
+
+    def rarity(self, made: bool = False) -> Tensor:
+        """Tempered inverse frequency, `[classes]`, with a mean of 1 over the samples.
+
+        It is 1 while imbalance is natural, unless it is known to be `made`.
+        """
         counts = self.counts[:, 0].float()
         known = counts.clamp(min=1)
         most = known.amax()
-        made = _ramp((most / known.where(counts > 0, most).amin()).log(), *map(log, _IMBALANCE))
-        factors = known ** (-_TEMPER * made * self._seen())
+        looks_made = _ramp((most / known.where(counts > 0, most).amin()).log(), *map(log, _IMBALANCE))
+        factors = known ** (-_TEMPER * (torch.ones_like(looks_made) if made else looks_made) * self._seen())
         return factors * counts.sum().clamp(min=1) / (factors * counts).sum().clamp(min=1)
 
     def _seen(self) -> Tensor:

@@ -8,10 +8,12 @@ from torch import Tensor
 
 from autoweight.errors import unknown
 from autoweight.strategy.auto import Auto
+from autoweight.strategy.noise import Noise
+from autoweight.strategy.rare import Rare
 from autoweight.strategy.strategy import Strategy
 from autoweight.strategy.weigher import Weigher
 
-SHIPPED: dict[str, Callable[[], Weigher]] = {"auto": Auto}
+SHIPPED: dict[str, Callable[[], Weigher]] = {"auto": Auto, "noise": Noise, "rare": Rare}
 
 
 def load(name_or_path: str | Path, class_counts: Tensor | None = None) -> Weigher:

@@ -1,0 +1,28 @@
+"""noise: what `auto` does, for who knows that labels are wrong.
+
+Idea    `auto` waits until the training shows that labels are wrong; networks that memorise do not. Who knows it
+        beforehand needs no evidence: every label that the network, once it knows anything, keeps contradicting is
+        taken for wrong. Rare classes are left as they are.
+Told    That a good part of the labels is wrong; not how many, nor which. Where they are right, it does harm.
+Found   On the tasks that `auto` was found on: it is `auto` without its condition, and adds no number of its own.
+Judged  On the families kept aside (docs/auto.md).
+Knobs   None.
+Cost    That of `auto`.
+"""
+
+import torch
+from torch import Tensor
+
+from autoweight.strategy.auto import Auto
+from autoweight.strategy.census import Census
+
+
+class Noise(Auto):
+    """Weighs by the probability that a label is right, taking for granted that many are wrong."""
+
+    def _evidence(self, census: Census, on_trial: Tensor) -> tuple[Tensor, Tensor]:
+        knowledge, share = census.assumed()
+        return knowledge.expand(on_trial.shape), share
+
+    def _rarity(self, census: Census, progress: float | Tensor) -> Tensor:
+        return torch.ones_like(census.class_weights)

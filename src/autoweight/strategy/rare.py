@@ -1,0 +1,26 @@
+"""rare: what `auto` does about rare classes, for who knows that they are too rare.
+
+Idea    Each class counts by its frequency to the power of -0.75, however small the imbalance is: `auto` takes a small
+        one for natural. Labels are taken for right.
+Told    That classes are rarer in training than they should be. Where the test set is as imbalanced, it does harm.
+Found   On the tasks that `auto` was found on: it is `auto` without its condition, and adds no number of its own.
+Judged  On the families kept aside (docs/auto.md).
+Knobs   None.
+Cost    That of `auto`; it needs no indices to be right, but remembers samples, so that labels can be audited.
+"""
+
+from torch import Tensor
+
+from autoweight.strategy.auto import Auto
+from autoweight.strategy.census import Census
+
+
+class Rare(Auto):
+    """Raises rare classes, taking for granted that they should not be rare."""
+
+    def _evidence(self, census: Census, on_trial: Tensor) -> tuple[Tensor, Tensor]:
+        _, share = census.assumed()
+        return share.new_zeros(on_trial.shape), share
+
+    def _rarity(self, census: Census, progress: float | Tensor) -> Tensor:
+        return census.rarity(made=True)
