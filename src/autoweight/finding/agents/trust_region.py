@@ -57,13 +57,14 @@ class TrustRegion(Agent):
     def end_episode(self, returns: Tensor) -> None:
         """Fit the model anew and move the region; a training that blew up counts as the worst."""
         self.episode += 1
-        if not bool(returns.isfinite().any()):
+        sound = returns.isfinite()
+        if not bool(sound.any()):
             return
-        worst = float(returns[returns.isfinite()].min())
+        returns = torch.where(sound, returns, returns[sound].min()).double()
         newest = -self.config.newest
         starts = torch.arange(self.num_workers) % self.num_starts + self.episode * self.num_starts
         self.points = torch.cat([self.points, self.proposed])[newest:]
-        self.returns = torch.cat([self.returns, returns.double().nan_to_num(nan=worst)])[newest:]
+        self.returns = torch.cat([self.returns, returns])[newest:]
         self.luck = torch.cat([self.luck, starts])[newest:]
         self._fit()
         self._move()
