@@ -4,16 +4,22 @@
     python benchmarks/digits_search.py cmaes constant        only these
     python benchmarks/digits_search.py transfer              one strategy on another network and other noise rates
     python benchmarks/digits_search.py cifar10-noise-64-0    the same with a kept strategy of results/strategies
+    python benchmarks/digits_search.py agents --first-seed 20 --seeds 10 --processes 16 --out agents.jsonl
+                                                             all agents on the recipe as it is, side by side
 
 A search with seed s sees data of seed 10,000 + s; what it finds is trained on the unseen data seeds 0 to 4, and the
 share of the gap between uniform and oracle that it closes is the mean over those. Lines of JSON go to
-results/digits_search.jsonl, from which the tables are printed; variants that are there already are not run again.
+results/digits_search.jsonl, or to --out, from which the tables are printed; variants that are there already are not
+run again. (Lines that are named `belief` are of the recipe with an earlier gate.)
 """
 
 import argparse
 import json
+import multiprocessing
 import statistics
 import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,7 +28,7 @@ from typing import get_args
 import torch
 
 from autoweight.config import ActorCriticConfig, AgentName, CmaesConfig, RunConfig, SearchConfig
-from autoweight.config.presets import losses, noise, rare
+from autoweight.config.presets import losses, rare
 from autoweight.recipes import get_recipe
 from autoweight.runs import compare, find
 from autoweight.runs.folder import RunFolder
@@ -66,7 +72,7 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes, few trainings, from small losses": ("digits-noise", losses(SearchConfig(**FEW))),
     **{
         f"{place}, {agent}": ("digits-noise", replace(settings, agent=agent))
-        for place, settings in (("memory", FROM_MARGINS), ("belief", noise(SearchConfig(**FEW))))
+        for place, settings in (("memory", FROM_MARGINS), ("recipe", get_recipe("digits-noise").search))
         for agent in get_args(AgentName)
     },
 }
@@ -97,6 +103,8 @@ for recipe in ("longtail", "imbalance"):
     }.items():
         VARIANTS[name] = (f"digits-{recipe}", search)
 
+GROUPS = {"all": list(VARIANTS), "agents": [f"recipe, {agent}" for agent in get_args(AgentName)]}
+
 PLACES = {
     f"to {network}, noise rate {noise_rate}": (network, noise_rate)
     for network, noise_rate in (("mlp", 0.4), ("small_cnn", 0.4), ("mlp", 0.2), ("mlp", 0.6))
@@ -122,16 +130,9 @@ def baselines(recipe: str, network: str, noise_rate: float) -> tuple[list[float]
     return accuracies(config, "uniform"), accuracies(config, "oracle")
 
 
-def write(line: dict) -> None:
-    """Append a line to the results."""
-    with RESULTS.open("a") as file:
-        file.write(json.dumps(line) + "\n")
-    print(json.dumps(line), flush=True)
-
-
-def known() -> list[dict]:
+def known(results: Path) -> list[dict]:
     """All lines of the results."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    return [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
 
 
 def evaluate(config: RunConfig, strategy: Path) -> dict:
@@ -143,7 +144,7 @@ def evaluate(config: RunConfig, strategy: Path) -> dict:
     return {"law": law, "uniform": uniform, "oracle": oracle, "recovered": recovered}
 
 
-def run(name: str, seed: int) -> None:
+def run(name: str, seed: int) -> Iterator[dict]:
     """One search and its evaluation."""
     recipe, search = VARIANTS[name]
     config = replace(get_recipe(recipe), search=search, seed=seed)
@@ -151,28 +152,45 @@ def run(name: str, seed: int) -> None:
         strategy = find.find_strategy(config, find.prepare(config), RunFolder(Path(folder)), lambda progress: None)
         outcome = evaluate(config, Path(folder) / RUN_FILE)
     info = {key: strategy.info[key] for key in ("seconds", "network_steps", "validation_gain", "dropped_trainings")}
-    write({"variant": name, "seed": seed, "threads": torch.get_num_threads(), **info, **outcome})
+    yield {"variant": name, "seed": seed, "threads": torch.get_num_threads(), **info, **outcome}
 
 
-def transfer(seed: int) -> None:
+def transfer(name: str, seed: int) -> Iterator[dict]:
     """The recipe's search, and what it found in other places."""
     config = replace(get_recipe("digits-noise"), seed=seed)
     with tempfile.TemporaryDirectory() as folder:
         find.find_strategy(config, find.prepare(config), RunFolder(Path(folder)), lambda progress: None)
-        move("transfer", Path(folder) / RUN_FILE, seed)
+        yield from move(name, Path(folder) / RUN_FILE, seed)
 
 
-def move(name: str, strategy: Path, seed: int) -> None:
+def move(name: str, strategy: Path, seed: int) -> Iterator[dict]:
     """A strategy on an MLP and a small CNN, and at other noise rates."""
     config = get_recipe("digits-noise")
     for place, (network, noise_rate) in PLACES.items():
         moved = replace(config, network=network, data=replace(config.data, noise_rate=noise_rate))
-        write({"variant": f"{name} {place}", "seed": seed, **evaluate(moved, strategy)})
+        yield {"variant": f"{name} {place}", "seed": seed, **evaluate(moved, strategy)}
 
 
-def show() -> None:
+def measure(name: str, seed: int) -> list[dict]:
+    """The lines of one variant and search seed."""
+    if name in KEPT:
+        return list(move(name, KEPT[name], seed))
+    return list((run if name in VARIANTS else transfer)(name, seed))
+
+
+def measure_all(jobs: list[tuple[str, int]], processes: int) -> Iterator[list[dict]]:
+    """The lines of all, each as soon as it is there; with several processes, side by side on one thread each."""
+    if processes == 1:
+        yield from (measure(*job) for job in jobs)
+        return
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, fresh, torch.set_num_threads, (1,)) as pool:
+        for done in as_completed([pool.submit(measure, *job) for job in jobs]):
+            yield done.result()
+
+
+def show(lines: list[dict]) -> None:
     """The table of all that was measured."""
-    lines = known()
     titles = "recovered: mean   min  seeds   law %  uniform %  oracle %  seconds"
     print(f"\n{'variant':56}{titles}")
     for name in dict.fromkeys(line["variant"] for line in lines):
@@ -187,22 +205,28 @@ def show() -> None:
 def main() -> None:
     """Run what was asked for and is not there yet; print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("variants", nargs="*", help=f"all, transfer, or any of: {', '.join([*VARIANTS, *KEPT])}")
-    parser.add_argument("--seeds", type=int, default=5, help="search seeds, from 0 on; kept ones have theirs")
+    names = f"{', '.join([*GROUPS, 'transfer'])}, or any of: {', '.join([*VARIANTS, *KEPT])}"
+    parser.add_argument("variants", nargs="*", help=names)
+    parser.add_argument("--seeds", type=int, default=5, help="search seeds; kept ones have theirs")
+    parser.add_argument("--first-seed", type=int, default=0, help="the first of them")
+    parser.add_argument("--processes", type=int, default=1, help="searches side by side")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="file of JSON lines to append to")
     arguments = parser.parse_args()
-    wanted = list(VARIANTS) if "all" in arguments.variants else arguments.variants
+    wanted = [name for given in arguments.variants for name in GROUPS.get(given, [given])]
+    if unknown := set(wanted) - {*VARIANTS, *KEPT, "transfer"}:
+        parser.error(f"unknown variants: {', '.join(sorted(unknown))}.")
+    there = {(line["variant"], line["seed"]) for line in known(arguments.out)}
+    jobs = []
     for name in wanted:
         lines = [name] if name in VARIANTS else [f"{name} {place}" for place in PLACES]
-        for seed in [0] if name in KEPT else range(arguments.seeds):
-            if {(line, seed) for line in lines} <= {(line["variant"], line["seed"]) for line in known()}:
-                continue
-            if name in KEPT:
-                move(name, KEPT[name], seed)
-            elif name == "transfer":
-                transfer(seed)
-            else:
-                run(name, seed)
-    show()
+        seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+        jobs += [(name, seed) for seed in ([0] if name in KEPT else seeds) if not {(x, seed) for x in lines} <= there]
+    for lines in measure_all(jobs, arguments.processes):
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        with arguments.out.open("a") as file:
+            file.write(text)
+        print(text, end="", flush=True)
+    show(known(arguments.out))
 
 
 if __name__ == "__main__":

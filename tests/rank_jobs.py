@@ -1,8 +1,10 @@
 """What the ranks of test_ranks.py do."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import distributed as dist
@@ -11,8 +13,9 @@ from torch import nn
 import autoweight
 from autoweight import ranks
 from autoweight.cli.main import main
-from autoweight.config import SearchConfig, TrainingConfig
+from autoweight.config import AgentName, SearchConfig, TrainingConfig
 from autoweight.data import DATASETS
+from autoweight.finding.loop import Progress
 from autoweight.runs import shared
 from autoweight.strategy import Rule
 from autoweight.training import captured
@@ -97,19 +100,20 @@ def library(rank: int, out: Path) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     of = ranks.of_process_group()
-    found = {"episodes": {case: episode(*case, of) for case in CASES}, "table": _search(rank), "mean": _mean(rank, of)}
+    tables = [_search("cmaes", lambda progress: rank == 0 and progress.episode == 1), _search("trust-region")]
+    found = {"episodes": {case: episode(*case, of) for case in CASES}, "tables": tables, "mean": _mean(rank, of)}
     torch.save(found, out / f"found-{rank}")
 
 
-def _search(rank: int) -> torch.Tensor:
-    """A search that the first rank stops."""
+def _search(agent: AgentName, listen: Callable[[Progress], Any] = lambda progress: None) -> torch.Tensor:
+    """A small search of all ranks, of which the first one's `listen` counts."""
     return autoweight.search(
         mlp,
         make_blobs(48),
         make_blobs(60, seed=9),
-        SearchConfig(num_episodes=3, num_workers=5, choice_rounds=1, warmup_stages=1, episode_share=1.0),
+        SearchConfig(agent, num_episodes=3, num_workers=5, choice_rounds=1, warmup_stages=1, episode_share=1.0),
         training=TRAINING,
-        listen=lambda progress: rank == 0 and progress.episode == 1,
+        listen=listen,
         distributed=True,
     ).table
 

@@ -112,8 +112,10 @@ def test_search_then_train_with_law(tmp_path):
 
 
 def test_a_search_by_plain_accuracy_tells_it(tmp_path):
-    words = ["search", "digits-noise", "--search.reward", "plain", "--out", "found", *SHORT_SEARCH]
+    own = ["--search.agent", "trust-region", "--search.trust-region.radius", "0.2"]
+    words = ["search", "digits-noise", "--search.reward", "plain", *own, "--out", "found", *SHORT_SEARCH]
     shown = autoweight(*words, cwd=tmp_path)
+    assert aw.load(tmp_path / "found" / "strategy.safetensors").info["agent"] == "trust-region"
     search = result_of(tmp_path / "found")["search"]
     right, error = 100 * search["validation_gain"], 100 * search["validation_gain_error"]
     assert f"it was {right:.1f} (standard error {error:.1f}) % right, late stages counting more" in shown.stdout

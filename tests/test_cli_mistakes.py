@@ -122,6 +122,7 @@ MISTAKES = {
     "no critic": (["search", "digits-noise", "--search.actor-critic.num-critics", "0"], "must be at least 1"),
     "no layer": (["search", "digits-noise", "--search.actor-critic.hidden", "0"], "names an empty layer"),
     "discount": (["search", "digits-noise", "--search.actor-critic.discount", "nan"], "must be a finite number"),
+    "no region": (["search", "digits-noise", "--search.trust-region.radius", "0"], "radius must be above 0"),
     "no such device": (["train", "digits-noise", "--device", "cuda:99"], "there is no device 'cuda:99'"),
     "device without values": (["train", "digits-noise", "--device", "meta"], "there is no device 'meta'"),
     "nonsense device": (["train", "digits-noise", "--device", "gpu"], "there is no device 'gpu'"),

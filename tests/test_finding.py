@@ -1,6 +1,7 @@
 import math
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 import autoweight as aw
-from autoweight.config import ActorCriticConfig, SearchConfig, TrainingConfig
+from autoweight.config import ActorCriticConfig, AgentName, SearchConfig, TrainingConfig
 from autoweight.config.presets import PRESETS
 from autoweight.finding.agents import make_agent
 from autoweight.finding.agents.random_constant import RandomConstant
@@ -21,7 +22,7 @@ from autoweight.workers import StageOutcome
 
 from .conftest import make_blobs
 
-AGENTS = ["actor-critic", "cmaes", "constant"]
+AGENTS = get_args(AgentName)
 BOUNDS = Rule(("loss",)).bounds
 
 
@@ -85,7 +86,7 @@ def toy_config(agent, num_episodes=12, episode_share=1.0, **options):
     )
 
 
-@pytest.mark.parametrize("agent", ["actor-critic", "cmaes"])
+@pytest.mark.parametrize("agent", ["actor-critic", "cmaes", "trust-region"])
 def test_an_agent_finds_the_known_best_theta_of_every_stage(agent):
     # A stage's accuracy depends on its own parameters alone here, so that later rewards say nothing about them.
     immediate = ActorCriticConfig(discount=0.0, stage_noise=1.0)

@@ -129,7 +129,7 @@ class KilledError(Exception):
     pass
 
 
-@pytest.mark.parametrize("agent", ["actor-critic", "cmaes"])
+@pytest.mark.parametrize("agent", ["actor-critic", "cmaes", "trust-region"])
 def test_a_killed_search_over_tasks_goes_on_to_the_same_strategy(tmp_path, agent):
     config = replace(CONFIG, agent=agent)
     tasks = [task(noise=0.4), task(4, seed=1)]

@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 import torch
 from torch import nn
 
 import autoweight as aw
-from autoweight.config import SearchConfig, TrainingConfig
+from autoweight.config import AgentName, SearchConfig, TrainingConfig
 from autoweight.config.presets import PRESETS
 from autoweight.finding import prepare_search
 from autoweight.finding.loop import Found, SearchLoop
@@ -19,7 +20,6 @@ from .conftest import make_blobs
 
 TRAINING = TrainingConfig(epochs=4, batch_size=16, num_stages=4, drop_stages=(3,))
 CONFIG = SearchConfig(num_episodes=4, num_workers=5, choice_rounds=2, warmup_stages=1, episode_share=1.0)
-AGENTS = ["actor-critic", "cmaes", "constant"]
 
 
 def linear():
@@ -63,7 +63,7 @@ def test_only_true_stops_a_search():
     assert search(listen=lambda progress: 1).info["episodes"] == (4 + 2) * 5
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", get_args(AgentName))
 def test_a_finished_search_goes_on_with_more_episodes(tmp_path, agent):
     short, long = (replace(CONFIG, agent=agent, num_episodes=count) for count in (2, 4))
     search(short, checkpoint=tmp_path / "search")

@@ -12,6 +12,7 @@ from autoweight.config.search import (
     Reward,
     SearchConfig,
     Target,
+    TrustRegionConfig,
     Update,
 )
 from autoweight.config.training import OptimizerName, Precision, Schedule, ScheduleFunction, TaskName, TrainingConfig
@@ -42,5 +43,6 @@ __all__ = [
     "TaskConfig",
     "TaskName",
     "TrainingConfig",
+    "TrustRegionConfig",
     "Update",
 ]

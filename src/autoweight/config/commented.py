@@ -11,7 +11,7 @@ import yaml
 from autoweight.config.run import RunConfig
 
 _WIDTH = 100
-_LEFT_OUT = {"search": ("actor_critic",), "data": ("folder", "rare_classes")}
+_LEFT_OUT = {"search": ("actor_critic", "trust_region"), "data": ("folder", "rare_classes")}
 """Keys that keep their defaults: those of an agent that is not used, and of data sets with names."""
 
 

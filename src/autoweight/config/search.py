@@ -10,7 +10,7 @@ Feature = Literal["loss", "entropy", "density", "label", "margin", "history", "b
 LabelFeature = Literal["log_frequency", "class_frequency", "raw"]
 MarginScale = Literal["own", "batch"]
 HistoryScale = Literal["set", "class", "batch"]
-AgentName = Literal["actor-critic", "cmaes", "constant"]
+AgentName = Literal["actor-critic", "cmaes", "constant", "trust-region"]
 Reward = Literal["difference", "plain"]
 Target = Literal["return", "bootstrap"]
 Exploration = Literal["episode", "ornstein_uhlenbeck"]
@@ -107,13 +107,42 @@ class CmaesConfig(Strict):
 
 
 @dataclass(frozen=True)
+class TrustRegionConfig(Strict):
+    """The Gaussian process in a trust region."""
+
+    prefix: ClassVar[str] = "search.trust_region."
+
+    knots: int = 4
+    """Points between which the table runs linearly."""
+    coarse_share: float = 0.35
+    """Share of the episodes that look for one theta for the whole training, from which stages then part."""
+    radius: float = 0.4
+    """How far from its centre the region goes at first, as a share of the box."""
+    growth: float = 1.5
+    """What a success multiplies the radius by."""
+    shrinkage: float = 0.7
+    """What a failure multiplies it by."""
+    candidates: int = 512
+    """Points of the region among which proposals are chosen."""
+    newest: int = 400
+    """Newest tries that the model heeds; its cost grows with their cube."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_at_least(1, "knots", "growth", "candidates", "newest")
+        self._require_above_0("radius", "shrinkage")
+        self._require_share("coarse_share", "radius", "shrinkage")
+
+
+@dataclass(frozen=True)
 class SearchConfig(Strict):
     """How a strategy is searched; the defaults are what measured best (docs/search.md)."""
 
     prefix: ClassVar[str] = "search."
 
     agent: AgentName = "cmaes"
-    """actor-critic, cmaes (evolution of a smooth table), or constant (random search for one theta)."""
+    """actor-critic, cmaes (evolution of a smooth table), constant (random search for one theta), or trust-region (a
+    Gaussian process near the best)."""
     features: tuple[Feature, ...] = ("loss", "entropy")
     """Sample features of the strategy: loss, entropy, density, label; and, from a memory of each sample, its margin,
     the history of its loss, and belief, the log-odds that its label is right."""
@@ -165,6 +194,7 @@ class SearchConfig(Strict):
     """A strategy parameter for every stage (3SM); without it, one for the whole training."""
     cmaes: CmaesConfig = CmaesConfig()
     actor_critic: ActorCriticConfig = ActorCriticConfig()
+    trust_region: TrustRegionConfig = TrustRegionConfig()
 
     def episode_stages(self, num_stages: int) -> int:
         """How many of a training's stages an episode runs."""

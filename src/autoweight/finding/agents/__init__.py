@@ -8,6 +8,7 @@ from autoweight.finding.agents.agent import Agent, Transition
 from autoweight.finding.agents.evolution import Evolution
 from autoweight.finding.agents.random_constant import RandomConstant
 from autoweight.finding.agents.replay import Replay
+from autoweight.finding.agents.trust_region import TrustRegion
 from autoweight.strategy import Rule
 
 __all__ = ["AGENTS", "Agent", "Replay", "Transition", "make_agent"]
@@ -17,6 +18,7 @@ AGENTS: dict[AgentName, Callable[[SearchConfig, Rule, int, int], Agent]] = {
     "actor-critic": ActorCritic,
     "cmaes": Evolution,
     "constant": RandomConstant,
+    "trust-region": TrustRegion,
 }
 
 
