@@ -153,8 +153,8 @@ def test_what_is_counted_of_margins_is_what_they_are():
     margins = torch.tensor([0.5] * 300 + [-0.25] * 100)
     yes, no = torch.ones(400, dtype=torch.bool), torch.zeros(400, dtype=torch.bool)
     first_class = torch.zeros(400, dtype=torch.long)  # all are taken for it; the last hundred are labelled otherwise
-    rows = row(torch.zeros(400), margins), row(margins, margins)
-    census.move(rows, (first_class, first_class), no, yes)
+    rows = row(margins, margins).repeat(2, 1)
+    census.move(rows, first_class.repeat(2), no, yes)
     lie = census.margins()
     assert lie.contradicted.tolist() == pytest.approx(
         [0.25, 0.25]
@@ -171,13 +171,12 @@ def test_what_is_counted_of_margins_is_what_they_are():
     census.follow(margins < 0, margins.abs(), yes)
     assert census.taken_back.tolist() == pytest.approx([1.0, 1.0])
     assert census.margins().lasting == 0
-    rows = row(margins, margins), row(margins, margins)
-    census.move(rows, (first_class, 1 - first_class), yes, yes)  # now they are taken for the other class
+    census.move(rows, torch.cat([first_class, 1 - first_class]), yes, yes)  # now they are taken for the other class
     assert census.believed[:, 0].tolist() == [0, 400 * FIXED_POINT]
-    census.move(rows, (1 - first_class, 1 - first_class), yes, no)  # nobody is on trial any more
+    census.move(rows, 1 - first_class.repeat(2), yes, no)  # nobody is on trial any more
     assert not census.believed.any()
     flat, second, is_second = torch.linspace(-1, 1, 2001), torch.ones(2001).long(), torch.ones(2001).bool()
-    census.move((row(flat, flat), row(flat, flat)), (second, second), ~is_second, is_second)
+    census.move(row(flat, flat).repeat(2, 1), second.repeat(2), ~is_second, is_second)
     assert census.margins().bimodality == pytest.approx(5 / 9, abs=1e-3)
 
 

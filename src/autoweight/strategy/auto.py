@@ -47,8 +47,8 @@ class Auto(Remembering):
         labels, census = view.labels.long().clamp(min=0), memory.census
         rate = torch.full((), RATE, device=labels.device)
         margins = memory.margins(view.logits, labels, places, rate, view.valid)
-        relative, believed = memory.relative(margins, labels, places, view.valid)
-        strength, share = self._evidence(census, census.on_trial(places))
+        relative, believed, on_trial = memory.relative(margins, labels, places, view.valid)
+        strength, share = self._evidence(census, on_trial)
         right = 1 - _wrong(relative, strength, share[believed])
         return census.within_class(right, labels, view.valid) * self._rarity(census, progress)[labels]
 

@@ -98,10 +98,13 @@ class Census:
     def _num_samples(self) -> Tensor:
         return self.counts[:, 0].sum().clamp(min=1)
 
-    def move(self, rows: tuple[Tensor, Tensor], classes: tuple[Tensor, Tensor], counted: Tensor, now: Tensor) -> None:
-        """`row`s of samples and the classes believed in, before and after; some were `counted`, some are `now`."""
+    def move(self, rows: Tensor, classes: Tensor, counted: Tensor, now: Tensor) -> None:
+        """`row`s of samples and the classes believed in, all before and then all after.
+
+        Some were `counted` before, and some are `now`.
+        """
         signs = torch.cat([-counted.long(), now.long()])
-        self.believed.index_add_(0, torch.cat(classes), torch.cat(rows) * signs.unsqueeze(-1))
+        self.believed.index_add_(0, classes, rows * signs.unsqueeze(-1))
 
     def follow(self, contradicted: Tensor, now: Tensor, valid: Tensor) -> None:
         """Follow how many on trial were `contradicted`, and how many of these are not `now`, over half an epoch."""

@@ -97,8 +97,10 @@ class Memory:
         self.census.visit(classes.squeeze(-1), old, new, first, valid)
         return new
 
-    def relative(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
-        """The margins that were given last, relative to their classes, and the classes that the network believes in.
+    def relative(
+        self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The margins that were given last, relative to their classes, the classes believed in, and who is on trial.
 
         A class whose labels are contradicted in the mean is not learned yet: its margins are raised by that.
         """
@@ -112,14 +114,15 @@ class Memory:
             for one, rival in zip((old, new), rivals, strict=True)
         )
         self._put("relative", indices, new.where(on_trial, _NONE), valid)
-        self.census.move((row(old, raw), row(new, margins)), (before, believed), counted, on_trial)
+        rows = row(torch.cat([old, new]), torch.cat([raw, margins]))
+        self.census.move(rows, torch.cat([before, believed]), counted, on_trial)
         self.census.follow((old < 0) & counted & on_trial, now + leniency, valid)
-        return new, believed
+        return new, believed, on_trial
 
     def belief(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> Tensor:
         """Log-odds that labels are right, given their margins and how many are contradicted, times how far to trust."""
-        relative, believed = self.relative(margins, labels, indices, valid)
-        strength, prior = self.census.evidence(self.census.on_trial(indices))
+        relative, believed, on_trial = self.relative(margins, labels, indices, valid)
+        strength, prior = self.census.evidence(on_trial)
         return strength * (SLOPE * relative - torch.logit(prior)[believed])
 
     def losses(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
