@@ -21,9 +21,9 @@ from autoweight import Constant, Uniform
 from autoweight.config import TrainingConfig
 from autoweight.data import Samples
 from autoweight.data.loader import Loader
-from autoweight.methods.auto import Auto
 from autoweight.methods.method import Weighted
 from autoweight.models import make_network
+from autoweight.strategy.auto import Auto
 from autoweight.training.captured import CapturedSteps, repeatable_kernels
 from autoweight.training.steps import PlainSteps, Slot
 from autoweight.workers import GraphedWorkers, Problem, SequentialWorkers

@@ -117,6 +117,7 @@ def test_self_paced_refuses_a_progress_that_is_no_share(progress):
 @pytest.mark.parametrize("name", WEIGHERS)
 def test_methods_compile_as_one_piece(name, knobs_of_method):
     """Captured steps on a GPU compile them; here without generating code."""
+    torch.compiler.reset()  # only so many are compiled in one process
     weigher, plain = (make_weigher(name, FACTS, knobs_of_method.get(name, {})) for _ in range(2))
     for one in (weigher, plain):
         one.reserve(6, 3, "cpu")

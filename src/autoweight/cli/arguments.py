@@ -50,7 +50,7 @@ class Trained(Own):
     data_dir: Path | None = None
     """Where the data set's files are; short for --data.folder."""
     strategy: Path | None = None
-    """Strategy file that law uses."""
+    """Strategy file that law uses; or auto, noise or rare, which come with the package and are methods of that name."""
     knob: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """A method's setting, such as focal.gamma=3; 'autoweight list' names them."""
     network: str = "mlp"

@@ -19,7 +19,7 @@ from autoweight.cli.arguments import (
     TrainArguments,
 )
 from autoweight.cli.init import init
-from autoweight.cli.typed import base_config, configured, method_settings, parse, parse_plain, value_of
+from autoweight.cli.typed import base_config, configured, method_settings, parse, parse_plain, shipped, value_of
 from autoweight.config import AgentName
 from autoweight.config.presets import PRESETS
 from autoweight.errors import UserError, unknown
@@ -43,23 +43,27 @@ def run(words: list[str]) -> None:
 def _train(words: list[str]) -> None:
     """Train one network with one method: train RECIPE --method M (--strategy FILE for law)"""
     base, words = base_config("train", words)
-    typed = parse(TrainArguments, base, words, method=base.methods[0])
-    settings = method_settings(base, typed, (typed.method,))
-    commands.compare(configured(base, typed, methods=(typed.method,), num_seeds=1, **settings), _place(typed))
+    typed, by_name = shipped(parse(TrainArguments, base, words, method=base.methods[0]))
+    methods = by_name or (typed.method,)
+    settings = method_settings(base, typed, methods)
+    commands.compare(configured(base, typed, methods=methods, num_seeds=1, **settings), _place(typed))
 
 
 def _compare(words: list[str]) -> None:
     """Several methods, several seeds, one table: compare RECIPE --methods A,B,C --seeds N"""
     base, words = base_config("compare", words)
-    typed = parse(
-        CompareArguments,
-        base,
-        words,
-        methods=",".join(base.methods),
-        seeds=base.num_seeds,
-        side_by_side=base.side_by_side,
+    typed, by_name = shipped(
+        parse(
+            CompareArguments,
+            base,
+            words,
+            methods=",".join(base.methods),
+            seeds=base.num_seeds,
+            side_by_side=base.side_by_side,
+        )
     )
-    methods = tuple(stripped for name in typed.methods.split(",") if (stripped := name.strip()))
+    named = tuple(stripped for name in typed.methods.split(",") if (stripped := name.strip()))
+    methods = named + tuple(name for name in by_name if name not in named)
     changes = {"methods": methods, "num_seeds": typed.seeds, "side_by_side": typed.side_by_side}
     settings = method_settings(base, typed, methods)
     commands.compare(configured(base, typed, **changes, **settings), _place(typed))
@@ -136,13 +140,12 @@ def _report(words: list[str]) -> None:
 def _describe(words: list[str]) -> None:
     """What a strategy does, in words: describe FILE, or the name of a shipped one"""
     if len(words) != 1 or words[0] in ("-h", "--help"):
-        usage = (
-            "usage: autoweight describe FILE\n\nWhat a strategy does, in words; FILE may be a run's folder, or auto."
-        )
+        named = "a run's folder, or auto, noise or rare."
+        usage = f"usage: autoweight describe FILE\n\nWhat a strategy does, in words; FILE may be {named}"
         if {"-h", "--help"} & set(words):
             print(usage)
             return
-        raise UserError("name one strategy: autoweight describe FILE, a run's folder, or auto.")
+        raise UserError(f"name one strategy: autoweight describe FILE, {named}")
     print("\n".join(looking.description(words[0])))
 
 

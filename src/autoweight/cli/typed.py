@@ -18,9 +18,11 @@ from autoweight.config.files import load_config
 from autoweight.errors import UserError, require
 from autoweight.methods import check_knobs, knobs_of
 from autoweight.recipes import RECIPES, get_recipe
+from autoweight.strategy.shipped import SHIPPED
 
 Arguments = TypeVar("Arguments", bound=Common)
 Plain = TypeVar("Plain")
+Training = TypeVar("Training", bound=Trained)
 
 
 def base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[str]]:
@@ -99,6 +101,12 @@ def configured(base: RunConfig, typed: Trained | SearchArguments, **changes: Any
         absolute = Path(folder).expanduser().absolute()  # so that it resumes from anywhere
         shared["data"] = replace(shared["data"], folder=str(absolute))
     return replace(base, **shared, **changes)
+
+
+def shipped(typed: Training) -> tuple[Training, tuple[str, ...]]:
+    """What was typed without a strategy that comes with the package, and its name: it is a method like others."""
+    name = str(typed.strategy)
+    return (replace(typed, strategy=None), (name,)) if name in SHIPPED else (typed, ())
 
 
 def method_settings(base: RunConfig, typed: Trained, methods: tuple[str, ...]) -> dict[str, Any]:

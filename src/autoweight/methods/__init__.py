@@ -10,7 +10,6 @@ from torch import Tensor
 
 from autoweight.config import Knob
 from autoweight.errors import UserError, unknown
-from autoweight.methods.auto import Auto
 from autoweight.methods.class_balanced import ClassBalanced
 from autoweight.methods.constant import Constant
 from autoweight.methods.coteaching import CoTeaching
@@ -27,13 +26,14 @@ from autoweight.methods.oracle import Oracle
 from autoweight.methods.self_paced import SelfPaced
 from autoweight.methods.uniform import Uniform
 from autoweight.strategy import Weigher
+from autoweight.strategy.shipped import SHIPPED
 
 METHODS: dict[str, Callable[..., Weigher | Method]] = {
     "uniform": Uniform,
     EARLY_STOP: EarlyStop,
     "oracle": Oracle,
     "law": law,
-    "auto": Auto,
+    **SHIPPED,
     "constant": Constant,
     "focal": Focal,
     "class_balanced": ClassBalanced,
