@@ -6,6 +6,7 @@
     python benchmarks/digits_search.py cifar10-noise-64-0    the same with a kept strategy of results/strategies
     python benchmarks/digits_search.py agents --first-seed 20 --seeds 10 --processes 16 --out agents.jsonl
                                                              all agents on the recipe as it is, side by side
+    python benchmarks/digits_search.py features --first-seed 20 --seeds 3    the memory's features, stages or one theta
 
 A search with seed s sees data of seed 10,000 + s; what it finds is trained on the unseen data seeds 0 to 4, and the
 share of the gap between uniform and oracle that it closes is the mean over those. Lines of JSON go to
@@ -49,6 +50,7 @@ FROM_MARGINS = SearchConfig(
     cmaes=CmaesConfig(sigma=0.2),
     actor_critic=ActorCriticConfig(noise_start=0.2, noise_end=0.1),
 )
+RECIPE = get_recipe("digits-noise").search
 LAST_GUESS = {"num_episodes": 15, "choice_rounds": 0}
 SAMPLED = replace(ACTOR_CRITIC, actor_critic=replace(ACTOR_CRITIC.actor_critic, update="sampled"))
 
@@ -72,10 +74,19 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes, few trainings, from small losses": ("digits-noise", losses(SearchConfig(**FEW))),
     **{
         f"{place}, {agent}": ("digits-noise", replace(settings, agent=agent))
-        for place, settings in (("memory", FROM_MARGINS), ("recipe", get_recipe("digits-noise").search))
+        for place, settings in (("memory", FROM_MARGINS), ("recipe", RECIPE))
         for agent in get_args(AgentName)
     },
 }
+FEATURES = {
+    "recipe, one theta": replace(RECIPE, stagewise=False),
+    "recipe, with history": replace(RECIPE, features=("belief", "history")),
+    "recipe, with entropy": replace(RECIPE, features=("belief", "entropy")),
+    "memory, over the batch": replace(FROM_MARGINS, margin_scale="batch"),
+    "memory, with history": replace(FROM_MARGINS, features=("margin", "history")),
+    "memory, with entropy": replace(FROM_MARGINS, features=("margin", "entropy")),
+}
+VARIANTS |= {name: ("digits-noise", search) for name, search in FEATURES.items()}
 BY_CLASS = {"label_feature": "class_frequency"}
 RARE = rare(SearchConfig())
 SATURATING = replace(RARE, start={}, cmaes=CmaesConfig())
@@ -103,7 +114,11 @@ for recipe in ("longtail", "imbalance"):
     }.items():
         VARIANTS[name] = (f"digits-{recipe}", search)
 
-GROUPS = {"all": list(VARIANTS), "agents": [f"recipe, {agent}" for agent in get_args(AgentName)]}
+GROUPS = {
+    "all": list(VARIANTS),
+    "agents": [f"recipe, {agent}" for agent in get_args(AgentName)],
+    "features": ["recipe, cmaes", "memory, cmaes", *FEATURES],
+}
 
 PLACES = {
     f"to {network}, noise rate {noise_rate}": (network, noise_rate)
