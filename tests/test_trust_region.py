@@ -115,6 +115,21 @@ def test_the_region_grows_where_it_was_left_for_better_and_shrinks_otherwise():
         assert agent.radius == expected
 
 
+def test_after_many_episodes_there_is_still_room_for_stages_to_part():
+    agent, generator = make_agent(config(num_episodes=30), 4, seed=0), torch.Generator().manual_seed(0)
+    best = torch.linspace(-0.5, 0.5, 3).double()  # of the loss's theta, stage by stage
+
+    def returns():
+        tables = torch.stack([agent.act(stage, None) for stage in range(3)], dim=1).double() / agent.bounds
+        return -(tables[..., 0] - best).square().mean(dim=1)
+
+    for _ in range(30):
+        agent.begin_episode(0.0)
+        agent.end_episode((returns() + 0.05 * torch.randn(11, generator=generator)).float())
+    agent.begin_episode(0.0, explore=False)
+    assert -returns()[0] < 0.02  # one theta for all is 0.17 off
+
+
 def test_a_state_that_was_saved_goes_on_to_the_same_proposals():
     agent, generator = make_agent(config(num_starts=11), 4, seed=3), torch.Generator().manual_seed(1)
     other = make_agent(config(num_starts=11), 4, seed=8)

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch import distributed as dist
 from torch.nn.functional import pad
 
-from autoweight.strategy.remembering import places_of
+from autoweight.strategy.remembering import places_of, repeated
 from autoweight.strategy.weigher import IGNORED, Weigher
 
 
@@ -64,11 +64,9 @@ def _weigh_once(
     """Weights of a batch in which a sample may come several times; a memory must not count it again."""
     if indices is None:
         return weigher.weigh(losses, logits, labels, progress=progress)
-    samples, sample_of = torch.unique(indices, dim=0, return_inverse=True)
-    if len(samples) == len(indices):
+    if (found := repeated(indices)) is None:
         return weigher.weigh(losses, logits, labels, progress=progress, indices=indices)
-    rows = torch.arange(len(indices), device=indices.device)
-    first = torch.full_like(rows[: len(samples)], len(rows)).scatter_reduce(0, sample_of, rows, "amin")
+    first, sample_of = found
     once = losses[first], logits[first], labels[first], progress, indices[first]
     return weigher.weigh(*once)[sample_of]
 

@@ -39,24 +39,26 @@ class Auto(Remembering):
         """Near 0 for samples whose labels the network keeps contradicting; 1 in the mean of each class."""
         if labels.is_floating_point() and logits.numel() == labels.numel():
             raise UserError("auto weighs by classes, and these labels are numbers: use another method, or none.")
+        if (once := self._once(losses, logits, labels, progress, indices)) is not None:
+            return once
         view = view_of(losses, logits, labels)
         memory, places = self._recall(view, losses, indices)
-        weights = self._weigh(view, memory, places, progress)
+        weights = self._weigh(view, memory, places)
         return weights.where(view.valid, 0).view_as(losses).to(losses.dtype)
 
-    def _weigh(self, view: View, memory: Memory, places: Tensor, progress: float | Tensor) -> Tensor:
+    def _weigh(self, view: View, memory: Memory, places: Tensor) -> Tensor:
         labels, census = view.labels.long().clamp(min=0), memory.census
         rate = torch.full((), RATE, device=labels.device)
         margins = memory.margins(view.logits, labels, places, rate, view.valid)
         relative, believed, on_trial = memory.relative(margins, labels, places, view.valid)
         strength, share = self._evidence(census, on_trial)
         right = 1 - _wrong(relative, strength, share[believed])
-        return census.within_class(right, labels, view.valid) * self._rarity(census, progress)[labels]
+        return census.within_class(right, labels, view.valid) * self._rarity(census)[labels]
 
     def _evidence(self, census: Census, on_trial: Tensor) -> tuple[Tensor, Tensor]:
         return census.evidence(on_trial)
 
-    def _rarity(self, census: Census, progress: float | Tensor) -> Tensor:
+    def _rarity(self, census: Census) -> Tensor:
         return census.rarity()
 
 

@@ -2,7 +2,8 @@
 
 A network that memorises confirms wrong labels as it confirms slowly learned ones. So a few samples are on trial: while
 there is suspicion, those of them that are contradicted are left out, and it is seen whether the network comes to
-confirm them all the same, from the others. Margins are read off the samples on trial alone, for they are not memorised.
+confirm them all the same, from the others. Margins are read off the samples on trial alone: what is left out is not
+memorised.
 
 All counts are whole numbers (sums in fixed point): the old value of a visited sample goes, the new one comes. So they
 are exact, cost no look at the whole set, and do not depend on the order in which a GPU adds.
@@ -18,13 +19,13 @@ FIXED_POINT = 2**20  # sums are whole multiples of 1 / this
 _TWO_GROUPS = (1 / 3, 5 / 9)  # coefficient of bimodality of a normal distribution, one group, and of a flat one
 _SUSPICION = (0.4, 0.6)  # contradiction over confirmation: hard samples stay below, wrong and slow ones are above
 _FIRMNESS = (0.5, 0.65)  # the same, of what lasts: what is learned slowly stays below 0.55
-_ON_TRIAL = 128  # samples; of small and of large sets
+_ON_TRIAL = 128  # samples, where that lies between the shares below
 _LEAST_SHARE, _MOST_SHARE = 1 / 16, 1 / 4  # of the samples that are on trial
 _HASH, _HASHES = 2654435761, 2**32  # Knuth's multiplicative hash spreads neighbours evenly
 _UNDECIDED = 0.01  # of the samples, as if they were contradicted by nothing: so that a few odd ones are no group
 _FEW = 2  # such samples at least
 _SHARED = 5  # samples of a class that are taken to be confirmed as those of all are, so that rare classes have a scale
-_KNOWLEDGE = (0.2, 0.4)  # agreement beyond chance, Cohen's kappa: "slight" below, "fair" up to the second
+_KNOWLEDGE = (0.2, 0.4)  # agreement beyond chance: what is called "slight" of kappas, and "fair" up to the second
 _SWITCH = 5  # power of the odds of evidence: 0.3 counts as 0.014, 0.5 as 0.5, 0.7 as 0.986
 _LEAST_PRIOR, _MOST_PRIOR = 0.01, 0.9  # below, next to nothing is wrong; above, next to nothing is learned
 _VISITS = (1.0, 2.0)  # a sample: nobody is judged by one visit, nor classes counted before all samples came
@@ -44,9 +45,9 @@ class Margins(NamedTuple):
     contradiction: Tensor
     """How firmly labels are contradicted, against how firmly others are confirmed."""
     lasting: Tensor
-    """How much of it lasts: of the samples that are left out, the share that is contradicted at the next visit too."""
+    """How much of it lasts: of the contradicted samples on trial, the share that still is at the next visit."""
     agreement: Tensor
-    """How much more often labels are confirmed than by chance, Cohen's kappa."""
+    """How much more often labels are confirmed than by chance, if classes were equally frequent: Bennett's S."""
 
 
 class Census:
@@ -54,7 +55,7 @@ class Census:
 
     def __init__(self, tensors: dict[str, Tensor]) -> None:
         self.counts = tensors["counts"]  # by label, [classes, 2]: samples visited, and the sum of their margins
-        self.believed = tensors["believed"]  # by the class believed in, [classes, 8]: `_row`s of samples on trial
+        self.believed = tensors["believed"]  # by the class believed in, [classes, 8]: `row`s of samples on trial
         self.num_visits = tensors["num_visits"]
         self.taken_back = tensors["taken_back"]  # shares of those on trial: contradicted, and then confirmed
         self.opened = tensors["opened"]  # whether there was evidence at the last look
@@ -110,8 +111,8 @@ class Census:
         """Follow how many on trial were `contradicted`, and how many of these are not `now`, over half an epoch."""
         looked_at = valid.sum() * self._share_on_trial()
         shares = torch.stack([contradicted, contradicted & (now > 0)]).sum(dim=-1) / looked_at.clamp(min=1e-6)
-        half_epoch = (2 * len(now) / self._num_samples()).clamp(max=1)
-        self.taken_back += (shares - self.taken_back) * half_epoch * valid.any()
+        half_epoch = (2 * valid.sum() / self._num_samples()).clamp(max=1)
+        self.taken_back += (shares - self.taken_back) * half_epoch
 
     def leniency(self) -> Tensor:
         """By how much a class's labels are contradicted in the mean, `[classes]`: it is not learned yet."""
@@ -151,16 +152,18 @@ class Census:
         decay and how long the training has run; and nobody is believed who does no better than chance. It may still be
         a label that is learned slowly. So it is suspicion, which is enough to leave out the samples `on_trial`. It is
         evidence against all if the network goes on contradicting what it does not train on. Weights change the margins
-        that they come from, so that weak evidence would feed itself: it has to pass a switch, at one half.
+        that they come from, so that weak evidence would feed itself: it has to pass a switch, at one half. Whether it
+        has is kept in `opened`.
         """
         margins = self.margins()
         knowledge = _ramp(margins.agreement, *_KNOWLEDGE) * _ramp(margins.bimodality, *_TWO_GROUPS)
         suspicion = knowledge * _ramp(margins.contradiction, *_SUSPICION)
         evidence = knowledge * _ramp(margins.contradiction * margins.lasting, *_FIRMNESS)
         odds = (evidence / (1 - evidence).clamp(min=1e-6)) ** _SWITCH
-        strength = odds / (1 + odds)
+        seen = self._seen()
+        strength = odds / (1 + odds) * seen
         self.opened.copy_(strength > 0.5)
-        each = torch.where(on_trial, suspicion.maximum(strength), strength) * self._seen()
+        each = torch.where(on_trial, (suspicion * seen).maximum(strength), strength)
         return each.float(), margins.contradicted.clamp(_LEAST_PRIOR, _MOST_PRIOR).float()
 
     def assumed(self) -> tuple[Tensor, Tensor]:

@@ -6,9 +6,10 @@ Told    That classes are rarer in training than they should be. Where the test s
 Found   On the tasks that `auto` was found on: it is `auto` without its condition, and adds no number of its own.
 Judged  On the families kept aside (docs/auto.md).
 Knobs   None.
-Cost    That of `auto`; it needs no indices to be right, but remembers samples, so that labels can be audited.
+Cost    That of `auto`. Indices have to be given, so that labels can be audited; the weights do not depend on them.
 """
 
+import torch
 from torch import Tensor
 
 from autoweight.strategy.auto import Auto
@@ -19,8 +20,8 @@ class Rare(Auto):
     """Raises rare classes, taking for granted that they should not be rare."""
 
     def _evidence(self, census: Census, on_trial: Tensor) -> tuple[Tensor, Tensor]:
-        _, share = census.assumed()
-        return share.new_zeros(on_trial.shape), share
+        nothing = torch.zeros_like(census.class_weights)
+        return nothing.new_zeros(on_trial.shape), nothing
 
-    def _rarity(self, census: Census, progress: float | Tensor) -> Tensor:
+    def _rarity(self, census: Census) -> Tensor:
         return census.rarity(made=True)

@@ -47,6 +47,21 @@ class Remembering(Weigher):
         beaten = (margins < 0) & (columns["rival_class"] >= 0)
         return margins, torch.where(beaten, columns["rival_class"], columns["label"])
 
+    def _once(
+        self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None
+    ) -> Tensor | None:
+        """Weights of a batch in which samples come several times, as some samplers draw them: each counts once.
+
+        None where none does. Trainings of the package reserve a memory, and draw no sample twice.
+        """
+        if self._reserved or torch.compiler.is_compiling() or indices is None or len(indices) != len(losses):
+            return None
+        if (found := repeated(indices)) is None:
+            return None
+        first, sample_of = (rows.to(losses.device) for rows in found)
+        once = losses[first], logits[first], labels[first]
+        return self.weigh(*once, progress=progress, indices=indices[first.to(indices.device)])[sample_of]
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take back what `state_dict` gave; the first batch then has to have the labels that it remembers."""
         if state and self.memory is None:
@@ -92,6 +107,15 @@ class Remembering(Weigher):
             )
         self.memory = self.memory.grown(highest + 1)
         self.testimony = self.testimony.grown(len(self.memory))
+
+
+def repeated(indices: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Where samples come several times: the row in which each comes first, and which of these each row is."""
+    samples, sample_of = torch.unique(indices, dim=0, return_inverse=True)
+    if len(samples) == len(indices):
+        return None
+    rows = torch.arange(len(indices), device=indices.device)
+    return torch.full_like(rows[: len(samples)], len(rows)).scatter_reduce(0, sample_of, rows, "amin"), sample_of
 
 
 def places_of(indices: Tensor | None, losses: Tensor) -> Tensor:

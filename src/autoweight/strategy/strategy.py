@@ -82,6 +82,8 @@ class Strategy(Remembering):
         self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """Equation 3 with the parameters of the stage that `progress` lies in."""
+        if self.rule.remembers and (once := self._once(losses, logits, labels, progress, indices)) is not None:
+            return once
         view = view_of(losses, logits, labels, self._values_on(losses.device))
         self._warn_where_far(progress, losses)
         strategy_params = self._params_at(progress, losses.device)

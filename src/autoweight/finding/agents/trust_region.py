@@ -12,12 +12,15 @@ from autoweight.finding.gaussian import GaussianProcess
 from autoweight.finding.smooth import interpolate
 from autoweight.strategy import Rule
 
+_LEAST_RADIUS = 0.04  # of the box: below, nothing is left to find there, and the region begins anew
+
 
 class TrustRegion(Agent):
     """Proposes what is best in draws from a model of all returns, near the best try; worker 0 runs the model's best.
 
-    The region around that try grows where it was left for a better one, and shrinks otherwise. As in CMA-ES, the first
-    episodes have one theta for the whole training; what they showed stays known when stages part.
+    The region around that try grows where it was left for a better one, and shrinks otherwise, until it is so small
+    that it begins anew. As in CMA-ES, the first episodes have one theta for the whole training; what they showed stays
+    known when stages part.
     """
 
     def __init__(self, search: SearchConfig, rule: Rule, num_stages: int, seed: int) -> None:
@@ -57,6 +60,8 @@ class TrustRegion(Agent):
     def end_episode(self, returns: Tensor) -> None:
         """Fit the model anew and move the region; a training that blew up counts as the worst."""
         self.episode += 1
+        if self.episode == self.coarse_episodes:  # from here on stages part, for which there has to be room
+            self.radius = max(self.radius, self.config.radius / 2)
         sound = returns.isfinite()
         if not bool(sound.any()):
             return
@@ -80,14 +85,14 @@ class TrustRegion(Agent):
         self.model = GaussianProcess(self.points, values, self.luck)
 
     def _move(self) -> None:
-        """To the try that the model believes in most: a success, if it is surer than not to be better."""
+        """To the try that the model believes in most: a success, if it is better by more than a deviation of doubt."""
         assert self.model is not None
         mean, _ = self.model.posterior(self.points)
         best = self.points[mean.argmax()]
         (new, old), covariance = self.model.posterior(torch.stack([best, self.centre]))
         doubt = (covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]).clamp(min=0).sqrt()
         self.radius *= self.config.growth if bool(new - old > doubt) else self.config.shrinkage
-        self.radius = min(self.radius, 1.0)
+        self.radius = min(self.radius, 1.0) if self.radius >= _LEAST_RADIUS else self.config.radius
         self.centre = best
 
     def _candidates(self) -> Tensor:
@@ -103,7 +108,7 @@ class TrustRegion(Agent):
         return (self.centre + moved).clamp(-1, 1)
 
     def _thompson(self, mean: Tensor, covariance: Tensor, count: int) -> list[int]:
-        """The best candidate of each of so many functions drawn from the model, none twice."""
+        """The best candidate of each of so many functions drawn from the model, none of them twice."""
         noise = torch.randn(len(mean), count, generator=self.generator).double()
         factor = torch.linalg.cholesky(covariance + 1e-6 * torch.eye(len(mean)).double())
         chosen: list[int] = []
