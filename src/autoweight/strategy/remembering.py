@@ -54,8 +54,10 @@ class Remembering(Weigher):
 
         None where none does. Trainings of the package reserve a memory, and draw no sample twice.
         """
-        if self._reserved or torch.compiler.is_compiling() or indices is None or len(indices) != len(losses):
+        if self._reserved or torch.compiler.is_compiling() or indices is None:
             return None
+        if any(one.shape[:1] != losses.shape[:1] for one in (logits, labels, indices)) or not losses.dim():
+            return None  # which is refused further on
         if (found := repeated(indices)) is None:
             return None
         first, sample_of = (rows.to(losses.device) for rows in found)
