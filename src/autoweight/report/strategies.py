@@ -4,7 +4,7 @@ import torch
 
 from autoweight.report.svg import Figure, Series, heat_map, line_chart
 from autoweight.strategy import Strategy
-from autoweight.strategy.memory import SLOPE
+from autoweight.strategy.auto import probability_wrong
 from autoweight.strategy.rule import weigh
 
 _POINTS = 25
@@ -26,13 +26,14 @@ def auto_figure() -> Figure:
     margins = torch.linspace(-1, 1, 81)
     series = []
     for share in (0.02, 0.2, 0.4):
-        right = (SLOPE * margins - torch.logit(torch.tensor(share))).sigmoid()
+        right = 1 - probability_wrong(margins, torch.ones(()), torch.tensor(share))
         series.append(Series(f"{share:.0%} contradicted", right.tolist()))
     xs = [round(margin, 3) for margin in margins.tolist()]
     svg = line_chart(xs, series, x_name="averaged margin", y_name="probability that a label is right", zero=True)
     look_for = (
         "The margin is the probability of the label less that of the strongest other class. The fewer labels are "
-        "contradicted, the more strongly one has to be before it loses weight."
+        "contradicted, the more strongly one has to be before it loses weight. So it reads them once it has evidence "
+        "that labels are wrong; until then all weights are 1, but for a few samples on trial."
     )
     return Figure("How auto reads a sample's margin", look_for, svg, tuple(one.name for one in series))
 

@@ -52,7 +52,7 @@ class Auto(Remembering):
         margins = memory.margins(view.logits, labels, places, rate, view.valid)
         relative, believed, on_trial = memory.relative(margins, labels, places, view.valid)
         strength, share = self._evidence(census, on_trial)
-        right = 1 - _wrong(relative, strength, share[believed])
+        right = 1 - probability_wrong(relative, strength, share[believed])
         return census.within_class(right, labels, view.valid) * self._rarity(census)[labels]
 
     def _evidence(self, census: Census, on_trial: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,7 +62,7 @@ class Auto(Remembering):
         return census.rarity()
 
 
-def _wrong(margins: Tensor, strength: Tensor, share: Tensor) -> Tensor:
+def probability_wrong(margins: Tensor, strength: Tensor, share: Tensor) -> Tensor:
     """The probability that labels are wrong; without evidence that any is, it is improbable beforehand.
 
     With evidence of two groups they lie apart, so that a margin says more: its slope doubles.
