@@ -194,14 +194,23 @@ def measure(name: str, seed: int) -> list[dict]:
 
 
 def measure_all(jobs: list[tuple[str, int]], processes: int) -> Iterator[list[dict]]:
-    """The lines of all, each as soon as it is there; with several processes, side by side on one thread each."""
+    """The lines of all, each as soon as it is there; with several processes, side by side on one thread each.
+
+    One that fails is raised once the others are there.
+    """
     if processes == 1:
         yield from (measure(*job) for job in jobs)
         return
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, fresh, torch.set_num_threads, (1,)) as pool:
+        failed = None
         for done in as_completed([pool.submit(measure, *job) for job in jobs]):
-            yield done.result()
+            if error := done.exception():
+                failed = failed or error  # the others' lines are worth keeping
+            else:
+                yield done.result()
+    if failed is not None:
+        raise failed
 
 
 def show(lines: list[dict]) -> None:
