@@ -1,11 +1,14 @@
 """auto: what it makes of trainings whose margins are known, and the counts that it goes by."""
 
+import json
+
 import pytest
 import torch
 from torch.nn.functional import cross_entropy, one_hot
 from torch.testing import assert_close
 
 import autoweight as aw
+from autoweight.cli.run import run
 from autoweight.strategy.census import FIXED_POINT, Census, row
 from autoweight.strategy.memory import Memory
 
@@ -269,6 +272,17 @@ def test_outputs_to_spare_are_no_classes():
     training = aw.TrainingConfig(epochs=2, batch_size=20, num_stages=2)
     fitted = aw.fit(lambda: torch.nn.Linear(6, 5), data, training=training)
     assert fitted.weigher.judgement()[1].max() < 3
+
+
+def test_strategies_that_come_with_the_package_are_named_as_files_are(tmp_path):
+    short = ["--training.epochs", "2", "--training.num-stages", "4", "--no-report", "--out"]
+    run(["compare", "digits-noise", "--methods", "uniform", "--strategy", "noise", *short, str(tmp_path / "c")])
+    run(["train", "digits-noise", "--strategy", "rare", *short, str(tmp_path / "t")])
+    trained = {name: json.loads((tmp_path / name / "result.json").read_text())["methods"] for name in "ct"}
+    assert {name: list(methods) for name, methods in trained.items()} == {
+        "c": ["uniform", "early_stop", "noise"],
+        "t": ["rare"],
+    }
 
 
 def test_numbers_are_not_weighed_by_class():

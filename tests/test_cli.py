@@ -81,15 +81,6 @@ def test_train_with_a_knob_makes_its_own_run_folder(tmp_path):
     assert list(result_of(folder)["methods"]) == ["constant"]
 
 
-def test_a_strategy_that_comes_with_the_package_is_named_as_a_file_is(tmp_path):
-    autoweight(
-        "compare", "digits-noise", "--methods", "uniform", "--strategy", "noise", *SHORT, "--out", "c", cwd=tmp_path
-    )
-    assert list(result_of(tmp_path / "c")["methods"]) == ["uniform", "early_stop", "noise"]
-    autoweight("train", "digits-noise", "--strategy", "rare", *SHORT, "--out", "t", cwd=tmp_path)
-    assert list(result_of(tmp_path / "t")["methods"]) == ["rare"]
-
-
 def test_search_then_train_with_law(tmp_path):
     own = ["--data.noise-rate", 0.2, "--training.drop-stages", 1, 2, "--data.train-on-all", "--seed", 4]
     words = ["search", "digits-noise", "--agent", "actor-critic", "--out", "found", *own, *SHORT_SEARCH]

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch import distributed as dist
 from torch.nn.functional import pad
 
-from autoweight.strategy.remembering import places_of, repeated
+from autoweight.strategy.remembering import places_of, weigh_once
 from autoweight.strategy.weigher import IGNORED, Weigher
 
 
@@ -38,7 +38,9 @@ def weigh_global(
     own = sum(sizes[: dist.get_rank()])
     given = None if indices is None else _gather(indices.to(losses.device), sizes)
     together = [_gather(one.detach(), sizes) for one in (losses, logits, labels)]
-    weights = _weigh_once(weigher, together[0], together[1], together[2], progress, given)
+    weights = None if given is None else weigh_once(weigher, together[0], together[1], together[2], progress, given)
+    if weights is None:
+        weights = weigher.weigh(together[0], together[1], together[2], progress=progress, indices=given)
     return weights[own : own + len(losses)].to(losses.dtype)
 
 
@@ -56,19 +58,6 @@ def _weigh_tokens(
     weights = torch.zeros_like(losses, requires_grad=False)
     weights[valid] = weigh_global(weigher, losses[valid], logits[valid], labels[valid], progress, given)
     return weights
-
-
-def _weigh_once(
-    weigher: Weigher, losses: Tensor, logits: Tensor, labels: Tensor, progress: Any, indices: Tensor | None
-) -> Tensor:
-    """Weights of a batch in which a sample may come several times; a memory must not count it again."""
-    if indices is None:
-        return weigher.weigh(losses, logits, labels, progress=progress)
-    if (found := repeated(indices)) is None:
-        return weigher.weigh(losses, logits, labels, progress=progress, indices=indices)
-    first, sample_of = found
-    once = losses[first], logits[first], labels[first], progress, indices[first]
-    return weigher.weigh(*once)[sample_of]
 
 
 def _sizes(own: int, device: torch.device) -> list[int]:

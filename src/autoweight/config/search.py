@@ -86,36 +86,41 @@ class ActorCriticConfig(Strict):
 
 
 @dataclass(frozen=True)
-class CmaesConfig(Strict):
-    """The evolution strategy over a smooth table."""
-
-    prefix: ClassVar[str] = "search.cmaes."
+class SmoothTableConfig(Strict):
+    """What agents share that look for a smooth table."""
 
     knots: int = 4
     """Points between which the table runs linearly."""
-    sigma: float = 0.4
-    """Initial step, as a share of the box."""
     coarse_share: float = 0.35
     """Share of the episodes that look for one theta for the whole training, from which stages then part."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._require_at_least(1, "knots")
-        self._require_above_0("sigma")
         self._require_share("coarse_share")
+
+
+@dataclass(frozen=True)
+class CmaesConfig(SmoothTableConfig):
+    """The evolution strategy over a smooth table."""
+
+    prefix: ClassVar[str] = "search.cmaes."
+
+    sigma: float = 0.4
+    """Initial step, as a share of the box."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_above_0("sigma")
         require(self.sigma <= 1, f"search.cmaes.sigma is a share of the box, up to 1, but is {self.sigma}.")
 
 
 @dataclass(frozen=True)
-class TrustRegionConfig(Strict):
+class TrustRegionConfig(SmoothTableConfig):
     """The Gaussian process in a trust region."""
 
     prefix: ClassVar[str] = "search.trust_region."
 
-    knots: int = 4
-    """Points between which the table runs linearly."""
-    coarse_share: float = 0.35
-    """Share of the episodes that look for one theta for the whole training, from which stages then part."""
     radius: float = 0.4
     """How far from its centre the region goes at first, as a share of the box."""
     growth: float = 1.5
@@ -129,9 +134,9 @@ class TrustRegionConfig(Strict):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._require_at_least(1, "knots", "growth", "candidates", "newest")
+        self._require_at_least(1, "growth", "candidates", "newest")
         self._require_above_0("radius", "shrinkage")
-        self._require_share("coarse_share", "radius", "shrinkage")
+        self._require_share("radius", "shrinkage")
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ class Census:
         before, taken_back = self.taken_back.double() + _UNDECIDED
         share = against.sum() / everyone
         return Margins(
-            (against + _SHARED * share) / (members + _SHARED),
+            ((against + _SHARED * share) / (members + _SHARED)).clamp(_LEAST_PRIOR, _MOST_PRIOR),
             bimodality,
             contradiction / confirming.clamp(min=1e-3),
             1 - taken_back / before,
@@ -164,13 +164,13 @@ class Census:
         strength = odds / (1 + odds) * seen
         self.opened.copy_(strength > 0.5)
         each = torch.where(on_trial, (suspicion * seen).maximum(strength), strength)
-        return each.float(), margins.contradicted.clamp(_LEAST_PRIOR, _MOST_PRIOR).float()
+        return each.float(), margins.contradicted.float()
 
     def assumed(self) -> tuple[Tensor, Tensor]:
         """The same where labels are known to be wrong: all that is asked is that the network beats chance."""
         margins = self.margins()
         knowledge = _ramp(margins.agreement, *_KNOWLEDGE) * self._seen()
-        return knowledge.float(), margins.contradicted.clamp(_LEAST_PRIOR, _MOST_PRIOR).float()
+        return knowledge.float(), margins.contradicted.float()
 
     def rarity(self, made: bool = False) -> Tensor:
         """Tempered inverse frequency, `[classes]`, with a mean of 1 over the samples.

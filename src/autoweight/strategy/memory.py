@@ -5,6 +5,8 @@ well as the margin of its averaged predictions (docs/memory.md), that of its los
 label.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -30,6 +32,17 @@ _EMPTY: dict[str, tuple[torch.dtype, float]] = {
 """Per-sample columns: their type, and what stands there before the first visit."""
 
 
+class _Visit(NamedTuple):
+    """What `margins` saw of the batch at hand, for `relative`."""
+
+    now: Tensor
+    """Margins, before they are averaged."""
+    former: Tensor
+    """The means before."""
+    rivals: tuple[Tensor, Tensor]
+    """The classes that beat the labels last: before this visit, and with it."""
+
+
 class Memory:
     """Columns of one entry a sample, and counts over those that were visited."""
 
@@ -37,9 +50,7 @@ class Memory:
         self.columns = {name: tensors[name] for name in _EMPTY}
         self.loss_sums = tensors["loss_sums"]  # of each class: visited, losses, their squares
         self.census = Census(tensors)
-        self._now: tuple[
-            Tensor, Tensor, tuple[Tensor, Tensor]
-        ]  # the batch's margins, former means, and rivals then, now
+        self._visit: _Visit
 
     @classmethod
     def empty(cls, num_samples: int, num_classes: int, device: torch.device | str = "cpu") -> "Memory":
@@ -89,10 +100,11 @@ class Memory:
         new = torch.lerp(torch.where(opened, old.minimum(lowest), old), now, rate)
         first = self.columns["label"][indices] < 0
         rivals = self.columns["rival_class"][indices]
-        self._now = now, old, (rivals, torch.where(now < 0, strongest_class.to(rivals.dtype), rivals))
+        beaten_by = torch.where(now < 0, strongest_class.to(rivals.dtype), rivals)
+        self._visit = _Visit(now, old, (rivals, beaten_by))
         self._put("margin", indices, new, valid)
         self._put("lowest", indices, (lowest + _FORGIVEN).minimum(old).where(~opened, _NEVER_LOW), valid)
-        self._put("rival_class", indices, self._now[2][1], valid)
+        self._put("rival_class", indices, beaten_by, valid)
         self._put("label", indices, labels, valid)
         self.census.visit(classes.squeeze(-1), old, new, first, valid)
         return new
@@ -104,7 +116,7 @@ class Memory:
 
         A class whose labels are contradicted in the mean is not learned yet: its margins are raised by that.
         """
-        now, raw, rivals = self._now
+        now, raw, rivals = self._visit
         leniency = self.census.leniency()[labels]
         new = (margins + leniency).clamp(max=1)
         old = self.columns["relative"][indices]

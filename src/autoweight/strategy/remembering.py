@@ -58,11 +58,7 @@ class Remembering(Weigher):
             return None
         if any(one.shape[:1] != losses.shape[:1] for one in (logits, labels, indices)) or not losses.dim():
             return None  # which is refused further on
-        if (found := repeated(indices)) is None:
-            return None
-        first, sample_of = (rows.to(losses.device) for rows in found)
-        once = losses[first], logits[first], labels[first]
-        return self.weigh(*once, progress=progress, indices=indices[first.to(indices.device)])[sample_of]
+        return weigh_once(self, losses, logits, labels, progress, indices)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take back what `state_dict` gave; the first batch then has to have the labels that it remembers."""
@@ -111,13 +107,21 @@ class Remembering(Weigher):
         self.testimony = self.testimony.grown(len(self.memory))
 
 
-def repeated(indices: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Where samples come several times: the row in which each comes first, and which of these each row is."""
-    samples, sample_of = torch.unique(indices, dim=0, return_inverse=True)
-    if len(samples) == len(indices):
+def weigh_once(
+    weigher: Weigher, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor
+) -> Tensor | None:
+    """Weights of a batch in which samples come several times, each by the row in which it comes first.
+
+    None where none does.
+    """
+    places = indices.to(losses.device)
+    samples, sample_of = torch.unique(places, dim=0, return_inverse=True)
+    if len(samples) == len(places):
         return None
-    rows = torch.arange(len(indices), device=indices.device)
-    return torch.full_like(rows[: len(samples)], len(rows)).scatter_reduce(0, sample_of, rows, "amin"), sample_of
+    rows = torch.arange(len(places), device=places.device)
+    first = torch.full_like(rows[: len(samples)], len(rows)).scatter_reduce(0, sample_of, rows, "amin")
+    once = losses[first], logits[first], labels[first]
+    return weigher.weigh(*once, progress=progress, indices=places[first])[sample_of]
 
 
 def places_of(indices: Tensor | None, losses: Tensor) -> Tensor:
