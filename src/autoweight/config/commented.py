@@ -45,10 +45,10 @@ def _plain(value: Any) -> str:
 
 
 def _documentation(kind: type) -> dict[str, str]:
-    """The text under each field of a class."""
+    """The text under each field of a class, and of those that it comes from."""
+    found = {name: text for base in kind.__bases__ if is_dataclass(base) for name, text in _documentation(base).items()}
     body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     assert isinstance(body, ast.ClassDef)
-    found = {}
     for field, text in zip(body.body, body.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
             assert isinstance(field.target, ast.Name)
