@@ -28,13 +28,13 @@ def audit_of(margins, given, predicted, **more):
 
 
 def test_hand_computed():
-    issues = audit_of([0.8, -0.6, 0.9, math.nan, -0.02], [0, 1, 2, 1, 0], [0, 2, 2, 1, 1])
+    issues = audit_of([0.8, -0.6, 0.9, math.nan, -0.4], [0, 1, 2, 1, 0], [0, 2, 2, 1, 1])
     assert issues["index"].tolist() == [1, 4, 0, 2, 3]  # worst first; who never came up is taken for right
-    assert issues["label_score"].tolist() == pytest.approx([0.2, 0.49, 0.9, 0.95, 1])
-    even = math.log(0.5 / 0.5) / 16  # two of the four that came up are contradicted
+    assert issues["label_score"].tolist() == pytest.approx([0.2, 0.3, 0.9, 0.95, 1])
+    even = -0.25  # half of the mean of -0.6 and -0.4; the share of two in four would have it at 0
     assert issues.threshold == pytest.approx((1 + even) / 2)
     assert issues["is_label_issue"].tolist() == [True, True, False, False, False]
-    wrong = [1 / (1 + math.exp(16 * margin)) for margin in (0.8, -0.6, 0.9, -0.02)]
+    wrong = [1 / (1 + math.exp(16 * (margin - even))) for margin in (0.8, -0.6, 0.9, -0.4)]
     assert issues.noise_rate == pytest.approx(sum(wrong) / 5)
     expected = np.array([[2 - wrong[3], wrong[3], 0], [0, 2 - wrong[1], wrong[1]], [0, 0, 1]])
     assert issues.confusion == pytest.approx(expected, abs=1e-5)
@@ -60,6 +60,9 @@ def test_an_audit_reads_the_whole_training_and_early_visits_count_more():
     kept = aw.load("auto")
     kept.load_state_dict(auto.state_dict())
     assert torch.equal(kept.judgement()[0].nan_to_num(), margins.nan_to_num())
+    kept.memory.census.opened.fill_(True)  # wrong labels are left out, and not memorised: the end counts, too
+    assert float(kept.judgement()[0][0]) == pytest.approx((expected + means[2]) / 2, abs=1e-6)
+    assert kept.judgement()[0].isnan().tolist()[:3] == [False, True, False]
 
 
 def test_the_knob_and_the_default_threshold():
@@ -69,6 +72,8 @@ def test_the_knob_and_the_default_threshold():
     assert audit_of(margins, [0] * 100, [0] * 98 + [1, 1], threshold=1.0).num_issues == 100
     many = [0.9] * 60 + [-0.1] * 40
     assert audit_of(many, [0] * 100, [0] * 60 + [1] * 40).num_issues == 40
+    hard = [0.9] * 60 + [-0.8] * 30 + [-0.2] * 10  # hard samples are contradicted by less than wrong labels
+    assert audit_of(hard, [0] * 100, [0] * 60 + [1] * 40).num_issues == 30
 
 
 def trained(data, weigher, epochs=8):

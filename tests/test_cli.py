@@ -266,7 +266,7 @@ def test_demo_tells_the_whole_story(tmp_path):
 
 
 def test_the_walk_from_the_command_to_the_first_step_is_short(tmp_path, monkeypatch):
-    """Eight calls, the step's own among them; `main` and `run`, which choose the command, come before.
+    """Eight calls, the step's own among them; before come `main`, `run` and `_search`, which read the command's words.
 
     What tries out whether networks can be stacked is no step of the search.
     """

@@ -16,6 +16,7 @@ from autoweight.recipes import get_recipe
 from autoweight.runs import compare as comparing
 from autoweight.runs import find as finding
 from autoweight.runs.folder import RunFolder
+from autoweight.strategy.regime import Regime
 from autoweight.strategy.stages import stage_starts
 from autoweight.training import loop
 from autoweight.training.evaluate import score
@@ -152,6 +153,11 @@ def test_a_strategy_used_far_from_its_training_gets_a_word(tmp_path):
     config = replace(SHORT, methods=("law",), strategy=str(tmp_path / "s"))
     with pytest.warns(UserWarning, match=r"found in another training \(epochs 2 instead of 200\)"):
         comparing.prepare(config)
+    strategy = aw.load(tmp_path / "s")
+    with pytest.warns(UserWarning, match="little to compare"):
+        strategy.weigh(torch.ones(1), torch.zeros(1, 3), torch.zeros(1, dtype=torch.long), progress=0.5)
+    with pytest.warns(UserWarning, match="found in another training"):  # one does not silence the other
+        strategy.warn_where_far(Regime(epochs=2))
 
 
 def test_data_are_read_once(tmp_path, monkeypatch):

@@ -49,7 +49,9 @@ def test_the_preset_for_wrong_labels_begins_where_labels_that_are_probably_right
 
 def test_the_preset_without_a_memory_begins_where_small_losses_count():
     assert tiny_search("cmaes", preset="losses").rule.features == ("loss", "entropy")
-    guess = make_agent(aw.presets.losses(aw.presets.noise(SearchConfig())), 20, seed=0)
+    search = aw.presets.losses(aw.presets.noise(SearchConfig()))
+    assert search.warmup_stages == 2  # which a memory does not need
+    guess = make_agent(search, 20, seed=0)
     guess.begin_episode(0.0)
     loss, entropy, bias = guess.act(5, None)[0]
     assert loss < 0

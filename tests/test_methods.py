@@ -202,6 +202,16 @@ def test_self_paced_by_hand():
     assert_close(mixture, torch.tensor([1.0, 1.0, 1 / 3, 0.0, 0.0]))
 
 
+@pytest.mark.parametrize("regulariser", ["hard", "linear", "mixture"])
+def test_self_paced_looks_past_a_loss_that_is_no_number(regulariser):
+    losses, kept = torch.tensor([0.5, torch.nan, 2.0, 1.0]), torch.tensor([True, False, True, True])
+    weigher = aw.SelfPaced(regulariser)
+    weights = weigher.weigh(losses, torch.zeros(4, 2), torch.zeros(4, dtype=torch.long), progress=0.5)
+    others = weigher.weigh(losses[kept], torch.zeros(3, 2), torch.zeros(3, dtype=torch.long), progress=0.5)
+    assert weights[1] == 0
+    assert torch.equal(weights[kept], others)
+
+
 def test_self_paced_age_grows():
     losses, logits, labels = make_batch(6)
     weigher = aw.SelfPaced(start=0.5, end=1.0)

@@ -127,7 +127,9 @@ def test_a_strategy_tells_the_training_that_its_proxies_stand_for():
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_the_papers_preset_is_the_papers_whatever_the_recipe(recipe):
     preset, own = PRESETS["paper"], get_recipe(recipe)
-    config = replace(own, search=preset.search(own.search), data=preset.data(own.data))
+    training = preset.training(own.training)
+    config = replace(own, search=preset.search(own.search), data=preset.data(own.data), training=training)
+    assert (config.training.schedule, config.training.nesterov, config.search.warmup_stages) == ("stages", False, 2)
     assert config.search.features == ("loss", "entropy", "density", "label")
     assert config.search.label_feature == "raw"
     assert (config.search.proxy_network, config.search.proxy_epochs, config.search.head_start) == ("", 0, 0)

@@ -250,7 +250,7 @@ def test_a_batch_too_small_to_compare_in_is_said_once(batch, count):
     with pytest.warns(UserWarning, match=f"in one of {count} there is little to compare: drop such a batch") as said:
         strategy.weigh(*small, progress=0.3)
     assert len(said) == 1
-    strategy.weigh(*small, progress=0.6)  # not a word more
+    strategy.weigh(*small, progress=0.6)  # not a word more of that
     own_scale = aw.Strategy(torch.zeros(1, 3), Rule(("margin",)))
     own_scale.weigh(*small, progress=0.3, indices=torch.arange(count))  # compares with nobody
 

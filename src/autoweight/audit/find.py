@@ -30,7 +30,7 @@ def find_label_issues(
     `labels` are the classes that were trained on, in the order of the indices. A label's `label_score` is 1 where the
     network is sure of it, 0.5 where it is torn between it and another class, and 0 where it is sure of the other. It
     is an issue where that is below `threshold`: raise it to find more, lower it to be surer. By default it lies where
-    the label is as probably wrong as right, a little below 0.5; the fewer labels are contradicted, the lower.
+    the label is as probably wrong as right: the fewer labels are contradicted, or the more firmly, the lower.
     `names`, such as files, become a column; with `class_names`, labels are shown by name. Samples that never came up
     are taken for right.
     """
@@ -81,8 +81,10 @@ def issues_of(
 ) -> LabelIssues:
     """The audit of samples by their averaged margins, NaN where one never came up, and their predicted classes.
 
-    How probably a label is wrong is read off its margin as `auto` does it, `sigmoid(logit(prior) - slope m)`, where the
-    prior is the share of negative margins: where few labels are contradicted, only strong contradiction counts.
+    How probably a label is wrong is read off its margin m: `sigmoid(slope (even - m))`. It is as probably wrong as
+    right at half the mean margin of contradicted labels, since hard samples are contradicted by less than wrong labels
+    are; or where `auto` has it, at `logit(prior) / slope`, if that is lower. The prior is the share of negative
+    margins: where few labels are contradicted, only strong contradiction counts.
     """
     require(threshold is None or 0 <= threshold <= 1, f"the threshold goes from 0 to 1, but is {threshold}.")
     require(
@@ -95,8 +97,10 @@ def issues_of(
     )
     seen = np.isfinite(margins)
     known = np.where(seen, margins, 1.0).astype(np.float64)
-    prior = float(np.clip((known < 0).sum() / max(seen.sum(), 1), _LEAST_PRIOR, _MOST_PRIOR))
-    even = log(prior / (1 - prior)) / SLOPE  # the margin at which a label is as probably wrong as right
+    against = known[known < 0]
+    prior = float(np.clip(len(against) / max(seen.sum(), 1), _LEAST_PRIOR, _MOST_PRIOR))
+    halfway = float(against.mean()) / 2 if len(against) else 0.0
+    even = min(log(prior / (1 - prior)) / SLOPE, halfway)  # the margin at which a label is as probably wrong as right
     threshold = (1 + even) / 2 if threshold is None else threshold
     scores = np.clip((1 + known) / 2, 0, 1)
     columns: dict[str, NDArray[Any]] = {

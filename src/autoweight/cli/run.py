@@ -77,7 +77,8 @@ def _search(words: list[str]) -> None:
         if preset not in PRESETS:
             raise unknown("preset", preset, PRESETS)
         change = PRESETS[preset]
-        base = replace(base, search=change.search(base.search), data=change.data(base.data))
+        search, data, training = change.search(base.search), change.data(base.data), change.training(base.training)
+        base = replace(base, search=search, data=data, training=training)
     for agent in get_args(AgentName):
         if agent == value_of("--agent", words):  # before the rest, which may fit this agent alone
             base = replace(base, search=replace(base.search, agent=agent))

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from autoweight.config.data import DataConfig
 from autoweight.config.search import ActorCriticConfig, SearchConfig
+from autoweight.config.training import TrainingConfig
 
 PresetName = Literal["default", "noise", "losses", "rare", "paper", "authors"]
 
@@ -47,12 +48,16 @@ def noise(search: SearchConfig) -> SearchConfig:
 
 
 def losses(search: SearchConfig) -> SearchConfig:
-    """For wrong labels without a memory, or in tasks without classes: begins where small losses count."""
+    """For wrong labels without a memory, or in tasks without classes: begins where small losses count.
+
+    Losses say something once the network has learned something: so there is a warm-up.
+    """
     return replace(
         search,
         features=search.features if "loss" in search.features else ("loss", "entropy"),
         normalise=False,
         within_class=False,
+        warmup_stages=max(search.warmup_stages, SearchConfig.warmup_stages),
         start={"loss": -5.0, "bias": -2.0},
         cmaes=replace(search.cmaes, sigma=0.3),
     )
@@ -83,6 +88,7 @@ def paper(search: SearchConfig) -> SearchConfig:
         features=("loss", "entropy", "density", "label"),
         label_feature="raw",
         within_class=False,
+        warmup_stages=SearchConfig.warmup_stages,
         start={},
         proxy_network="",
         proxy_epochs=0,
@@ -107,6 +113,13 @@ def paper_data(data: DataConfig) -> DataConfig:
     return replace(data, train_size=20_000, val_size=5_000) if data.dataset.startswith("cifar") else data
 
 
+def paper_training(training: TrainingConfig) -> TrainingConfig:
+    """The paper's epochs, schedule and decay in place of today's; trainings by stages are the paper's already."""
+    if training.optimizer != "sgd" or training.schedule != "cosine":
+        return training
+    return replace(training, epochs=200, nesterov=False, weight_decay=2e-5, schedule="stages", average=0.0)
+
+
 def authors(search: SearchConfig) -> SearchConfig:
     """As the authors' code: one worker, lagged copies, a buffer of 500, a penalty on theta, normalised weights."""
     agent = replace(
@@ -126,6 +139,7 @@ class Preset(NamedTuple):
 
     search: Callable[[SearchConfig], SearchConfig]
     data: Callable[[DataConfig], DataConfig] = lambda data: data
+    training: Callable[[TrainingConfig], TrainingConfig] = lambda training: training
 
 
 PRESETS: dict[str, Preset] = {
@@ -133,6 +147,6 @@ PRESETS: dict[str, Preset] = {
     "noise": Preset(noise),
     "losses": Preset(losses),
     "rare": Preset(rare),
-    "paper": Preset(paper, paper_data),
-    "authors": Preset(authors, paper_data),
+    "paper": Preset(paper, paper_data, paper_training),
+    "authors": Preset(authors, paper_data, paper_training),
 }

@@ -37,10 +37,11 @@ class Buffer:
         """Append a row; beyond the capacity, the oldest rows go."""
         done = torch.full_like(transition.reward, float(transition.done))
         rest = torch.full_like(transition.reward, float("nan"))
-        state, params, reward, next_state, _ = transition
-        row = TransitionBatch(*(part.unsqueeze(0) for part in (state, params, reward, next_state, done, rest)))
-        parts = [row] if self.data is None else [self.data, row]
-        self.data = TransitionBatch(*(torch.cat(columns)[-self.capacity :] for columns in zip(*parts, strict=True)))
+        state, strategy_params, reward, next_state, _ = transition
+        parts = (state, strategy_params, reward, next_state, done, rest)
+        row = TransitionBatch(*(part.unsqueeze(0) for part in parts))
+        rows = [row] if self.data is None else [self.data, row]
+        self.data = TransitionBatch(*(torch.cat(columns)[-self.capacity :] for columns in zip(*rows, strict=True)))
 
     def close_episode(self, stages: int, discount: float) -> None:
         """Fill in the discounted rest of the rewards for the newest `stages` rows."""

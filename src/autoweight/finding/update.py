@@ -50,9 +50,9 @@ class Learner:
 
     def actor_loss(self, batch: TransitionBatch) -> Tensor:
         """Equation 13: the actor climbs `Q(s, mu(s))` of the least optimistic critic."""
-        params = self.actor(batch.state)
-        value = self.critics(batch.state, params).amin(dim=0).mean()
-        return -value + self.config.action_penalty * params.norm(dim=-1).mean()
+        strategy_params = self.actor(batch.state)
+        value = self.critics(batch.state, strategy_params).amin(dim=0).mean()
+        return -value + self.config.action_penalty * strategy_params.norm(dim=-1).mean()
 
     def _step(self, batch: TransitionBatch) -> None:
         if len(batch.reward) == 0:

@@ -51,17 +51,22 @@ class SelfPaced(Weigher):
             check_progress(progress)
         share = self.start + (self.end - self.start) * progress
         age = quantile(losses.float(), share)
-        return self_paced_weights(losses.float(), age, self.regulariser, self.lower).to(losses.dtype)
+        weights = self_paced_weights(losses.float(), age, self.regulariser, self.lower)
+        return weights.where(losses.isfinite(), 0).to(losses.dtype)
 
 
 def quantile(values: Tensor, share: float | Tensor) -> Tensor:
-    """The value below which a share of `values` lies, linear between neighbours; `share` may live on the device."""
-    ordered = values.sort().values
+    """The value below which a share of the finite `values` lies, linear between neighbours.
+
+    `share` may live on the device.
+    """
+    finite = values.isfinite()
+    ordered, last = values.where(finite, torch.inf).sort().values, (finite.sum() - 1).clamp(min=0)
     # A number is written onto the device by a kernel: a copy from the host cannot be captured.
     on_device = share.float() if isinstance(share, Tensor) else torch.full((), share, device=values.device)
-    place = on_device * (len(values) - 1)
+    place = on_device * last
     left = place.long()
-    neighbours = ordered[torch.stack([left, (left + 1).clamp(max=len(values) - 1)])]
+    neighbours = ordered[torch.stack([left, (left + 1).minimum(last)])]
     return neighbours[0] + (neighbours[1] - neighbours[0]) * (place - left)
 
 

@@ -5,7 +5,7 @@
 
 Cost      on one NVIDIA H200: search 4 minutes when alone, each of four trainings side by side one or two.
 Expect    71.0 % without weights, 73.5 with class-balanced ones, 77.2 with LAW, and 79.0 with label weights set by hand
-          (docs/results.md). The paper has 76.3 with LAW.
+          (docs/results-paper.md). The paper has 76.3 with LAW.
 """
 
 from dataclasses import replace

@@ -26,7 +26,7 @@ TRAINING = TrainingConfig(
     compile=True,
 )
 
-_CIFAR10 = replace(NOISE_DATA, dataset="cifar10", noise="none", noise_rate=0.0)
+_CIFAR10 = replace(NOISE_DATA, dataset="cifar10", noise="none", noise_rate=0.0, train_size=10_000)
 
 
 def _noisy(kind: str, rate: float, dataset: str = "cifar10") -> DataConfig:

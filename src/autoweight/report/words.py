@@ -96,8 +96,8 @@ def _weights(strategy: Strategy, stage: int, column: int) -> list[float]:
     features = torch.zeros(3, len(strategy.rule.features))
     own_scale = strategy.rule.features[column] == "margin" and strategy.rule.margin_scale == "own"
     features[:, column] = torch.tensor([-0.5, 0.0, 0.5] if own_scale else [-1.0, 0.0, 1.0])
-    params = strategy.table[stage, : features.shape[1] + 1].cpu()
-    weights: list[float] = weigh(features, params, strategy.rule.normalised).tolist()
+    strategy_params = strategy.table[stage, : features.shape[1] + 1].cpu()
+    weights: list[float] = weigh(features, strategy_params, strategy.rule.normalised).tolist()
     return weights
 
 

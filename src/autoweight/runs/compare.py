@@ -31,7 +31,7 @@ from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
 from autoweight.strategy.regime import Regime
 from autoweight.training.checks import check_method, check_training
-from autoweight.training.device import check_device, isolated
+from autoweight.training.device import check_device, few_threads, isolated
 from autoweight.training.evaluate import judge
 from autoweight.training.loop import StageReport, Trained, Training, check_side_by_side, train
 from autoweight.training.split import check_split
@@ -94,7 +94,7 @@ class Comparison:
             if config.command == "audit":
                 check_audit(name, made, config.training.task)
             check_method(name, made, self.make_model, splits.train, splits.val, config.training, config.device)
-            _warn_where_far(made, config, epoch_steps[seed])
+            _warn_where_far(made, config)
             if self.split:
                 check_split(name, made, config.training.batch_size, ranks)
         if ranks.size > 1:
@@ -178,7 +178,8 @@ class Comparison:
             if one.failure:
                 outcomes.append({"why": one.failure})
                 continue
-            tested, columns = self._test(one, parts[job.seed])
+            with few_threads(self.make_model, parts[job.seed].train, config.training.batch_size):
+                tested, columns = self._test(one, parts[job.seed])
             if ranks.first:  # of those that train together
                 write_columns(samples_file(folder.path, *job), columns)
             outcomes.append(tested | {"train_seconds": seconds})
@@ -252,8 +253,11 @@ def _learn_of_skipped(samples: Labelled, ranks: Ranks) -> None:
             samples.bad.update(bad)
 
 
-def _warn_where_far(method: Method, config: RunConfig, epoch_steps: int) -> None:
-    """Say where a strategy is about to be used in a training that is far from its own."""
+def _warn_where_far(method: Method, config: RunConfig) -> None:
+    """Say where a strategy is about to be used in a training that is far from its own.
+
+    Steps do not count: a proxy has fewer samples than the training that it stands for.
+    """
     training = config.training
     if isinstance(method, Weighted) and isinstance(method.weigher, Strategy):
         schedule = training.schedule if isinstance(training.schedule, str) else "own"

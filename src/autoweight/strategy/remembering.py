@@ -40,10 +40,16 @@ class Remembering(Weigher):
         return {} if self.memory is None else {**self.memory.tensors(), **self.testimony.tensors()}
 
     def judgement(self) -> tuple[Tensor, Tensor]:
-        """For an audit: margins over the whole training, NaN of samples never seen, and the classes believed in."""
+        """For an audit: margins over the whole training, NaN of samples never seen, and the classes believed in.
+
+        Where there is evidence of wrong labels, these are left out and not memorised: so the end counts as much as all
+        that was before, when the network knew less.
+        """
         assert self.memory is not None
         columns = self.memory.columns
-        margins = self.testimony.margins(columns["margin"])
+        last = columns["margin"]
+        margins = self.testimony.margins(last)
+        margins = torch.where(self.memory.census.opened, (margins + last) / 2, margins)
         beaten = (margins < 0) & (columns["rival_class"] >= 0)
         return margins, torch.where(beaten, columns["rival_class"], columns["label"])
 

@@ -110,7 +110,8 @@ class Strategy(Remembering):
         """Say once where a training is far from the one that the strategy was found in."""
         differences = [] if self.regime is None else self.regime.differences(use)
         if differences:
-            self._say(f"this strategy was found in another training ({'; '.join(differences)}) and may do harm here.")
+            why = "; ".join(differences)
+            self._say("far", f"this strategy was found in another training ({why}) and may do harm here.")
 
     def save(self, path: str | Path) -> None:
         """Write the strategy to a safetensors file, replacing it in one move."""
@@ -158,17 +159,18 @@ class Strategy(Remembering):
             return
         if self.rule.relative and losses.numel() < 3:
             self._say(
+                "small",
                 f"weights are relative to the batch, and in one of {losses.numel()} there is little to compare: drop "
-                "such a batch (drop_last=True), or take larger ones."
+                "such a batch (drop_last=True), or take larger ones.",
             )
-        elif self._last_progress is not None and progress > self._last_progress and not self._said:
+        elif self._last_progress is not None and progress > self._last_progress and "far" not in self._said:
             steps = round(1 / (progress - self._last_progress))
             self.warn_where_far(Regime(steps=steps, batch_size=len(losses)))
         self._last_progress = progress
 
-    def _say(self, sentence: str) -> None:
-        if not self._said:
-            self._said.add(sentence)
+    def _say(self, topic: str, sentence: str) -> None:
+        if topic not in self._said:
+            self._said.add(topic)
             warnings.warn(sentence, stacklevel=4)
 
 
