@@ -1,7 +1,7 @@
 """Keep runs as results, and build the tables of results/README.md and the summary in docs/results.md from them.
 
     python benchmarks/results.py add RUN_FOLDER NAME [STRATEGY]    copy a finished run into results/
-    python benchmarks/results.py                                   build both pages; `make results` does the same
+    python benchmarks/results.py                                   build both pages and the figures, as `make results`
 
 A kept run is one JSON, results/runs/NAME.json: the run's result.json with the configuration that it ran under, less the
 paths of the machine. A search also leaves its strategy as results/strategies/NAME.safetensors; STRATEGY is the name of
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import yaml
 from paper_figures import CLEAN, PAPER
+from results_figures import draw
 
 from autoweight.config import RunConfig
 from autoweight.methods.early_stop import EARLY_STOP
@@ -285,6 +286,7 @@ def build() -> None:
     _fill(ROOT / "docs" / "results.md", [f"{title}\n", *summary(tasks, runs)])
     shared = "Trainings side by side share their minutes."
     _fill(ROOT / "results" / "README.md", [f"{title} {shared}\n", *tables, *search_table(runs)])
+    draw(runs, ROOT / "docs" / "figures")
 
 
 def _fill(page: Path, lines: list[str]) -> None:

@@ -1,0 +1,85 @@
+"""The paper's two figures from kept runs, as pictures of docs/results.md: `make results` draws them.
+
+The loss gap is the mean batch loss of a weighted network less that of one without weights, stage by stage. The mean
+weights are those of samples with right and with wrong labels.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from autoweight.report import svg
+from autoweight.report.svg import HEIGHT, WIDTH, Series, line_chart
+
+Runs = dict[str, dict[str, Any]]
+
+# name in the legend, the run and the method that weighs, the run that has uniform
+TRAININGS = (
+    ("CIFAR-10, 40 % redrawn, law", "cifar10-today-0-compare", "law", "cifar10-today-0.4-rivals"),
+    ("CIFAR-10, alike classes confused, law", "cifar10-today-0-asymmetric", "law", "cifar10-today-asymmetric-0.4"),
+    ("CIFAR-100, 40 % redrawn, auto", "cifar100-today-0.4", "auto-before-lowest", "cifar100-today-0.4"),
+    ("CIFAR-10, nothing wrong, law", "cifar10-today-0-clean", "law", "cifar10-today-clean"),
+)
+SEARCH, EPISODES = "cifar10-today-0", (0, 3, 7)
+_LEGEND = 20  # height of a line
+_STYLE = Path(svg.__file__).with_name("page.css").read_text() + "svg { background: var(--card); }"
+
+
+def draw(runs: Runs, folder: Path) -> None:
+    """Write the pictures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pictures = {
+        "loss-gap": ("loss gap", _gaps(runs)),
+        "loss-gap-search": ("loss gap", _search_gaps(runs)),
+        "mean-weights": ("mean weight", _weights(runs)),
+    }
+    for name, (y_name, series) in pictures.items():
+        if not series:
+            continue
+        stages = range(1, 1 + max(len(one.values) for one in series))
+        chart = line_chart(stages, series, x_name="stage", y_name=y_name, zero=True)
+        (folder / f"{name}.svg").write_text(_alone(chart, series) + "\n")
+
+
+def _kept(runs: Runs) -> list[tuple[str, str, str, str]]:
+    return [one for one in TRAININGS if one[1] in runs and one[3] in runs]
+
+
+def _gaps(runs: Runs) -> list[Series]:
+    series = []
+    for name, run, method, plain in _kept(runs):
+        own, uniform = (
+            runs[where]["methods"][what]["train_loss"][0] for where, what in ((run, method), (plain, "uniform"))
+        )
+        series.append(Series(name, [one - other for one, other in zip(own, uniform, strict=True)]))
+    return series
+
+
+def _search_gaps(runs: Runs) -> list[Series]:
+    episodes = runs[SEARCH]["search"]["loss_gap"] if SEARCH in runs else []
+    return [Series(f"episode {number + 1}", episodes[number]) for number in EPISODES if episodes]
+
+
+def _weights(runs: Runs) -> list[Series]:
+    series = []
+    for name, run, method, _ in _kept(runs):
+        stages = runs[run]["methods"][method]["mean_weights"][0]
+        if "wrong" not in stages[0]:  # nothing is wrong
+            continue
+        series += [Series(f"{name}: {kind}", [stage[kind] for stage in stages]) for kind in ("right", "wrong")]
+    return series
+
+
+def _alone(chart: str, series: Sequence[Series]) -> str:
+    """A chart of a page as a picture of its own, with the page's colours and the names of its lines."""
+    names = "".join(
+        f'<g class="s{number}"><path class="line" d="M56 {HEIGHT + 8 + number * _LEGEND}h36"/></g>'
+        f'<text x="100" y="{HEIGHT + 12 + number * _LEGEND}">{one.name}</text>'
+        for number, one in enumerate(series)
+    )
+    height = HEIGHT + len(series) * _LEGEND + 8
+    chart = re.sub(r" tabindex='0' data-chart='[^']*'", "", chart)
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="640"'
+    chart = re.sub(r'<svg viewBox="[^"]*"', opening, chart, count=1)
+    return chart.replace("</svg>", f"{names}</svg>").replace(">", f"><style>{_STYLE}</style>", 1)
