@@ -5,6 +5,7 @@ torchrun's own table of keys, which any rank reads and writes when it likes.
 """
 
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -181,9 +182,16 @@ def of_torchrun() -> Ranks:
 
 
 def leave() -> None:
-    """Leave the process group, where one was made: a job is done."""
+    """End this process, its job done, if it was in a process group.
+
+    It ends before Python tears itself down: a thread of gloo that lets go of its last tensor in that moment aborts the
+    process, and torchrun would take a finished run for a failed one.
+    """
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def of_process_group() -> Ranks:
