@@ -19,12 +19,14 @@ from pathlib import Path
 
 import torch
 from gauntlet_data import FAMILIES, cifar10
+from gauntlet_methods import METHODS, TRUE_LABELS
 from gauntlet_tasks import CIFAR, FIND, JUDGE
-from gauntlet_train import METHODS, TRUE_LABELS, Run, Task
+from gauntlet_train import Run, Task
 
 RESULTS = Path(__file__).parents[1] / "results" / "gauntlet.json"
 PARTS = {"find": FIND, "judge": JUDGE, "all": FIND + JUDGE}
 SHOWN = ("uniform", "early_stop", "gated", "auto", "noise", "rare", "class_balanced", TRUE_LABELS)
+SUMMED = ("early_stop", "gated", "gce", "elr", "cleanlab", "auto", "noise", "rare", "class_balanced")
 GAP = 0.03  # below this there is nothing to recover
 QUICK_COST = 150_000  # samples times epochs, above which --quick leaves a task out; it takes every other one
 
@@ -67,7 +69,7 @@ def summary(lines: dict[str, dict], methods: list[str]) -> None:
         own = {key: line for key, line in lines.items() if group(line["kind"]) == name}
         for method in methods:
             known = {key: line for key, line in own.items() if method in line["accuracy"]}
-            if not known or method == "uniform":
+            if not known:
                 continue
             gains = {key: 100 * (mean(line, method) - mean(line, "uniform")) for key, line in known.items()}
             shares = {key: share for key, line in known.items() if (share := recovered(line, method)) is not None}
@@ -129,7 +131,7 @@ def main() -> None:
     if not arguments.quick:
         lines = {task.name: line for task in tasks if (line := known().get(task.name))}
     table(lines)
-    summary(lines, list(SHOWN))
+    summary(lines, list(SUMMED))
     print(f"\n{time.perf_counter() - start:.0f} seconds")
 
 

@@ -1,18 +1,19 @@
 """Trainings of the gauntlet: many small networks, one a method and seed, as one stacked computation."""
 
 from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from gauntlet_data import split
+from gauntlet_methods import ELR, METHODS, Kept, Setting
 from torch import Tensor, nn
 from torch.nn import functional
 
-import autoweight as aw
-
 CHECKS = 20  # looks at the validation set, over which early_stop chooses
-TRUE_LABELS = "oracle"
+FOLDS = 5
+_AT_ONCE = 2000  # samples of each network
 
 
 class Task(NamedTuple):
@@ -122,53 +123,6 @@ def _starts(shapes: list[tuple[int, ...]], seeds: list[int]) -> list[Tensor]:
     ]
 
 
-class Gated(aw.Weigher):
-    """The rival set by hand: averaged predictions' margin, weights within classes, gated by who is contradicted."""
-
-    def __init__(self, samples: int, classes: int) -> None:
-        self.means = torch.zeros(samples, classes)
-        self.margins = torch.zeros(samples)
-        self.class_weights = torch.ones(classes)
-
-    @torch.no_grad()
-    def weigh(self, losses, logits, labels, progress, indices=None):
-        """`1 + g (bold - 1)`: g rises from 0 to 1 as the share of margins below -0.3 does from 0.03 to 0.12."""
-        means = self.means[indices].lerp(logits.softmax(-1), 0.2)
-        self.means[indices] = means
-        own = means.gather(1, labels[:, None])[:, 0]
-        margins = own - means.scatter(1, labels[:, None], -1.0).amax(1)
-        self.margins[indices] = margins
-        bold = 1 + torch.tanh(6 * margins)
-        sums = torch.zeros_like(self.class_weights).index_add_(0, labels, bold)
-        visits = torch.bincount(labels, minlength=len(sums))
-        moved = 0.95**visits
-        self.class_weights.mul_(moved).add_((1 - moved) * sums / visits.clamp(min=1))
-        bold = bold / self.class_weights[labels].clamp(min=0.05)
-        gate = (((self.margins < -0.3).float().mean() - 0.03) / 0.09).clamp(0, 1)
-        return 1 + gate * (bold - 1)
-
-
-class Setting(NamedTuple):
-    """What a method may know of a training set; the true labels are for the oracle alone."""
-
-    given: Tensor
-    true: Tensor
-    classes: int
-
-
-METHODS: dict[str, Callable[[Setting], aw.Weigher]] = {
-    "uniform": lambda setting: aw.Uniform(),
-    "gated": lambda setting: Gated(len(setting.given), setting.classes),
-    "auto": lambda setting: aw.load("auto"),
-    "noise": lambda setting: aw.load("noise"),
-    "rare": lambda setting: aw.load("rare"),
-    "class_balanced": lambda setting: aw.ClassBalanced(
-        torch.bincount(setting.given, minlength=setting.classes).clamp(min=1)
-    ),
-    TRUE_LABELS: lambda setting: aw.Oracle(setting.given == setting.true),
-}
-
-
 def rate_at(task: Task, progress: float) -> float:
     """The learning rate: constant, on a cosine, or divided by ten at 50, 65 and 80 % of the training."""
     factors: dict[str, float] = {
@@ -208,7 +162,7 @@ class Run:
         ]
         makers = METHODS | (make or {})
         self.weighers = [
-            makers[method](Setting(self.given[seed], self.true[seed], self.classes))
+            makers[method](Setting(self.given[seed], self.true[seed], self.classes, partial(self._unseen, seed)))
             for method in methods
             for seed in numbers
         ]
@@ -220,6 +174,20 @@ class Run:
     def wrong(self) -> float:
         """The share of wrong labels."""
         return float((self.given != self.true).float().mean())
+
+    def _unseen(self, seed: int) -> Tensor:
+        return self._out_of_fold[seed]
+
+    @cached_property
+    def _out_of_fold(self) -> Tensor:
+        """Probabilities `[seeds, samples, classes]` by networks that did not train on the sample."""
+        order = torch.Generator().manual_seed(0)
+        fold = torch.randperm(self.samples, generator=order) % FOLDS
+        others = {f"all but {number}": partial(_all_but, fold, number) for number in range(FOLDS)}
+        run = Run(self.task, list(others), others)
+        run.accuracies()
+        answers = run._answers(run.train).softmax(-1).view(FOLDS, self.task.seeds, self.samples, -1)
+        return answers[fold, :, torch.arange(self.samples)].transpose(0, 1)
 
     def accuracies(self) -> dict[str, list[float]]:
         """Last-epoch test accuracy of each method and seed; early_stop is read off uniform."""
@@ -262,21 +230,32 @@ class Run:
                 for weigher, own, outputs, given, places in seen
             ]
         )
+        regularised = [(weigher, slot) for slot, weigher in enumerate(self.weighers) if isinstance(weigher, ELR)]
+        places = batch.repeat(repeat, 1)
+        terms = [weigher.term(logits[slot], places[slot]) for weigher, slot in regularised]
         self.optimizer.zero_grad(set_to_none=True)
-        (weights * losses).mean(1).sum().backward()
+        ((weights * losses).mean(1).sum() + sum(terms)).backward()
         self.optimizer.param_groups[0]["lr"] = rate_at(self.task, progress)
         self.optimizer.step()
 
-    @torch.no_grad()
     def _scores(self) -> list[list[float]]:
         """Accuracies on the validation and the test set, of every slot."""
-        self.stack.eval()
         repeat = len(self.methods)
-        scores = []
-        for inputs, labels in self.scored:
-            answers = self.stack(inputs.repeat(repeat, *[1] * (inputs.dim() - 1))).argmax(-1)
-            scores.append((answers == labels.repeat(repeat, 1)).float().mean(1).tolist())
-        return scores
+        return [
+            (self._answers(inputs).argmax(-1) == labels.repeat(repeat, 1)).float().mean(1).tolist()
+            for inputs, labels in self.scored
+        ]
+
+    @torch.no_grad()
+    def _answers(self, inputs: Tensor) -> Tensor:
+        """Logits of every slot for its seed's inputs, `[seeds, samples, ...]`."""
+        self.stack.eval()
+        repeat = [len(self.methods), *[1] * (inputs.dim() - 1)]
+        return torch.cat([self.stack(part.repeat(repeat)) for part in inputs.split(_AT_ONCE, dim=1)], dim=1)
+
+
+def _all_but(fold: Tensor, number: int, setting: Setting) -> Kept:
+    return Kept(fold != number)
 
 
 def _stacked(parts: list[np.ndarray]) -> Tensor:
