@@ -105,6 +105,25 @@ def test_of_one_round_the_error_is_that_of_two_shares():
     assert "gain_error" in Found._fields
 
 
+def test_a_round_whose_reference_blew_up_is_left_out_of_the_choice(monkeypatch):
+    nan = float("nan")
+    rounds = torch.tensor([[0.1, 0.3, 0.9, 0.2, 0.0], [nan] * 5, [0.1, 0.5, nan, 0.2, 0.0]])  # the third fails alone
+    run_episode = SearchLoop.run_episode
+
+    def with_luck(loop, agent, episode, explore=True):
+        result = run_episode(loop, agent, episode, explore)
+        choice = episode - loop.config.num_episodes
+        return result if choice < 0 else result._replace(returns=rounds[choice])
+
+    monkeypatch.setattr(SearchLoop, "run_episode", with_luck)
+    info = search(replace(CONFIG, choice_rounds=3)).info
+    assert info["validation_gain"] == pytest.approx(0.4)
+    assert info["validation_gain_error"] == pytest.approx(0.1)
+    rounds[:] = nan
+    with pytest.raises(aw.RunError, match="every training of the search blew up"):
+        search(replace(CONFIG, choice_rounds=3))
+
+
 def test_a_search_heeds_its_proxy():
     data = make_blobs(48), make_blobs(60, seed=9)
     config = replace(CONFIG, proxy_epochs=6, proxy_network="mlp")

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from functools import cached_property, partial
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any, NamedTuple
 
 import torch
@@ -159,6 +159,7 @@ class SearchLoop:
             if not self.choices:
                 return self._found(self.archive.tables[-1][0], self.archive.returns[-1][:1], rounds=0)
         returns = torch.stack(self.choices)
+        returns = returns[returns.isfinite().any(dim=1)]  # where the reference blew up, nobody can be compared
         mean = returns.mean(dim=0).nan_to_num(nan=float("-inf"))
         best = int(mean.argmax())
         return self._found(candidates[best], returns[:, best], rounds=len(self.choices))
@@ -171,7 +172,7 @@ class SearchLoop:
 
     def _found(self, table: Tensor, returns: Tensor, rounds: int) -> Found:
         gain = float(returns.mean())
-        if gain != gain:
+        if not isfinite(gain):
             raise RunError("every training of the search blew up: lower the learning rate, or look at the data.")
         error = float(returns.std() / sqrt(len(returns))) if len(returns) > 1 else self.workers.score_error
         archive, workers = self.archive, self.workers
