@@ -15,7 +15,6 @@ from autoweight.models import make_network
 from autoweight.recipes import get_recipe
 from autoweight.runs import compare as comparing
 from autoweight.runs import find as finding
-from autoweight.runs.folder import RunFolder
 from autoweight.strategy.regime import Regime
 from autoweight.strategy.stages import stage_starts
 from autoweight.training import loop
@@ -23,7 +22,7 @@ from autoweight.training.evaluate import score
 from autoweight.training.loop import Training, make_slots, train
 from autoweight.training.steps import PlainSteps
 
-from .conftest import make_blobs
+from .conftest import make_blobs, open_folder
 
 SHORT = replace(
     get_recipe("digits-noise"), training=TrainingConfig(epochs=2, num_stages=4), methods=("uniform", "focal", "oracle")
@@ -32,7 +31,7 @@ SHORT = replace(
 
 def compare(config, path, resume=False):
     job = comparing.prepare(config)
-    return job.run(RunFolder.open(path, config, resume), lambda *progress: None)["methods"]
+    return job.run(open_folder(path, config, resume), lambda *progress: None)["methods"]
 
 
 def accuracies(methods):
