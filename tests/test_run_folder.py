@@ -30,6 +30,14 @@ def test_metrics_are_appended_once_and_a_cut_line_is_dropped(tmp_path):
     assert folder.find(event="stage", method="focal", seed=1, stage=1) is None
 
 
+def test_numbers_that_json_cannot_hold_are_null(tmp_path):
+    folder = open_folder(tmp_path / "run", CONFIG)
+    folder.log({"event": "stage", "val_score": float("-inf"), "weights": {"mean": 1.0, "all": (float("nan"), 2)}})
+    line = json.loads((tmp_path / "run" / "metrics.jsonl").read_text())
+    assert line == {"event": "stage", "val_score": None, "weights": {"mean": 1.0, "all": [None, 2]}}
+    assert folder.find(event="stage") == line
+
+
 @pytest.mark.parametrize("content", [b'{"event": "stage"\n{}\n', b"3\n", b"\xff\xfe\n"])
 def test_damaged_metrics_get_one_sentence(tmp_path, content):
     open_folder(tmp_path / "run", CONFIG, resume=False)

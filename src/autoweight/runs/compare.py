@@ -4,6 +4,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -180,6 +181,10 @@ class Comparison:
                 continue
             with few_threads(self.make_model, parts[job.seed].train, config.training.batch_size):
                 tested, columns = self._test(one, parts[job.seed])
+            if bad := [name for name, value in tested.items() if not isfinite(value)]:
+                what = f"{job.method}, seed {job.seed}: its {bad[0]} is {tested[bad[0]]}"
+                outcomes.append({"why": f"{what}: look at the data, or lower the learning rate."})
+                continue
             if ranks.first:  # of those that train together
                 write_columns(samples_file(folder.path, *job), columns)
             outcomes.append(tested | {"train_seconds": seconds})

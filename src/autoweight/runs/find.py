@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import isfinite
 from typing import Any
 
 from autoweight.config import RunConfig, TaskConfig
@@ -94,15 +93,8 @@ def search_result(strategy: Strategy) -> dict[str, Any]:
 
 
 def _log(progress: Progress, folder: RunFolder, listen: Callable[[Progress], Any]) -> Any:
-    line = {key: _plain(value) for key, value in progress._asdict().items()}
+    line = progress._asdict()
     if not progress.returns:
         del line["returns"]
     folder.log({"event": "search", **line})
     return listen(progress)
-
-
-def _plain(value: Any) -> Any:
-    """As JSON can hold it: there is no NaN."""
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]
-    return value if isinstance(value, str) or isfinite(value) else None

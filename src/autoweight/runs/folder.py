@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,12 @@ class RunFolder:
         return CheckpointFile(self.path / "checkpoint" / name)
 
     def log(self, line: dict[str, Any]) -> None:
-        """Append one line to metrics.jsonl, unless a line of the same event, method, seed and stage is there."""
+        """Append one line to metrics.jsonl, unless a line of the same event, method, seed and stage is there.
+
+        Numbers that are not finite are written as null.
+        """
         if self._key(line) not in self._lines:
+            line = _plain(line)
             self._lines[self._key(line)] = line
             with self._written.open("a") as file:
                 file.write(json.dumps(line, allow_nan=False) + "\n")
@@ -136,6 +141,15 @@ class RunFolder:
             f"{path} is damaged: remove the lines that are not JSON objects, or run anew.",
         )
         return lines
+
+
+def _plain(value: Any) -> Any:
+    """As JSON can hold it: there is neither NaN nor infinity."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 @contextmanager
