@@ -38,6 +38,12 @@ def test_weights_follow_the_probabilities_and_the_weigher_stays_as_it_was():
     assert auto.memory is None
 
 
+def test_out_of_fold_looks_are_no_training_that_could_be_far_from_a_strategys_own():
+    strategy = aw.Strategy(torch.tensor([[-1.0, 0.0, 0.0]]), info={"found_in": {"batch_size": 16, "steps": 900}})
+    aw.sample_weights(strategy, np.full((240, 3), 1 / 3), GIVEN)
+    assert strategy.judges_batches
+
+
 def test_auto_judges_labels_by_one_look_at_each():
     probabilities = cross_val_predict(LogisticRegression(), X, GIVEN, cv=5, method="predict_proba")
     weights = aw.sample_weights(aw.load("auto"), probabilities, GIVEN)
