@@ -74,6 +74,18 @@ def test_weights_have_to_pay_on_labels_held_out():
     assert noisy.score(X, RIGHT) > tree.fit(X, GIVEN).score(X, RIGHT) + 0.1
 
 
+class Contrary(DecisionTreeClassifier):
+    """Its classes are not those that it finds most probable."""
+
+    def predict(self, rows):
+        return np.zeros(len(rows), int)
+
+
+def test_with_and_without_weights_the_most_probable_class_counts():
+    model = AutoWeightClassifier(Contrary(min_samples_leaf=4, random_state=0)).fit(X, GIVEN)
+    assert (model.sample_weight_ != 1).any()
+
+
 def test_what_pays_is_more_than_a_standard_error():
     plain = np.arange(100) < 60
     differ = np.zeros(100, dtype=bool)
