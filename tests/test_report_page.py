@@ -203,12 +203,14 @@ def test_intervals_against_hand_computed_values():
     assert (gain.mean, gain.low, gain.high) == pytest.approx((2, 2 - half, 2 + half))
     assert gain.may_be_chance
     assert not over_seeds([19.0, 20.0, 21.0]).may_be_chance
+    assert 2.1098 < over_seeds([1.0, -1.0] * 9).high * sqrt(17) < 2.12  # the quantile for 17 degrees of freedom
     own, other = np.array([True] * 8 + [False] * 2), np.array([False] * 6 + [True] * 2 + [False, True])
     gain = over_samples(own, other)
     assert gain.mean == pytest.approx(50)
     assert gain.chance == pytest.approx(2 * (1 + 7) / 2**7)  # six won, one lost
     assert mcnemar(0, 0) == 1
     assert mcnemar(600, 500) == pytest.approx(0.0028, abs=3e-4)  # by the normal distribution
+    assert mcnemar(600, 600) == 1
     assert mcnemar(500, 450) == pytest.approx(0.112, abs=5e-3)  # counted
 
 
