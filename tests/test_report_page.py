@@ -203,6 +203,7 @@ def test_intervals_against_hand_computed_values():
     assert (gain.mean, gain.low, gain.high) == pytest.approx((2, 2 - half, 2 + half))
     assert gain.may_be_chance
     assert not over_seeds([19.0, 20.0, 21.0]).may_be_chance
+    assert over_seeds([100 * (0.9 - 0.8), 100 * (0.8 - 0.7)]).may_be_chance  # equal, so they tell no deviation
     assert 2.1098 < over_seeds([1.0, -1.0] * 9).high * sqrt(17) < 2.12  # the quantile for 17 degrees of freedom
     own, other = np.array([True] * 8 + [False] * 2), np.array([False] * 6 + [True] * 2 + [False, True])
     gain = over_samples(own, other)

@@ -14,6 +14,7 @@ _T = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.20
 _FAR_T = 2.11  # not below those of more: 2.1098 for 17
 _NORMAL = 1.96
 _LITTLE = 0.05  # chances below this are no longer called chance
+_ROUNDING = 1e-9  # points; equal differences differ by less
 _NOT_OURS = ("uniform", "early_stop", "oracle")
 _FIRST = ("law", "auto")  # what the page is about, where it was trained
 
@@ -31,9 +32,9 @@ class Gain(NamedTuple):
 
     @property
     def may_be_chance(self) -> bool:
-        """Whether the interval holds 0, or nothing is known."""
-        by_count = self.chance is not None and self.chance >= _LITTLE
-        return not self.over or self.low <= 0 <= self.high or by_count
+        """Whether the interval holds 0, or nothing is known: differences that are all the same tell no deviation."""
+        told = self.high - self.low > _ROUNDING if self.chance is None else self.chance < _LITTLE
+        return not self.over or self.low <= 0 <= self.high or not told
 
 
 def gain_over(run: RunView, method: str, rival: str) -> Gain | None:
