@@ -11,12 +11,13 @@ import pytest
 
 import autoweight as aw
 from autoweight.cli.run import run
+from autoweight.recipes import get_recipe
 from autoweight.report.audits import png
 from autoweight.report.page import write_report
 from autoweight.report.svg import Series, line_chart, nice_ticks
 from autoweight.report.verdict import gain_over, mcnemar, over_samples, over_seeds, verdict
 from autoweight.runs.log import LOGS, numbers
-from autoweight.runs.reading import read_run, told
+from autoweight.runs.reading import RunView, read_run, told
 from autoweight.runs.samples import samples_file, write_columns
 
 from .pages import SHORT, make_compare, make_killed, make_search
@@ -229,6 +230,14 @@ def test_one_seed_is_judged_over_the_test_samples(whole, tmp_path):
     assert gain.mean == pytest.approx(scores[0] - scores[1])
     shutil.rmtree(folder / "samples")
     assert "cannot tell whether that is chance" in verdict(read_run(folder))[0]
+
+
+def test_a_search_is_judged_in_the_unit_of_its_gain():
+    result = {"methods": {}, "search": {"validation_gain": 0.62, "validation_gain_error": 0.02}}
+    view = RunView(Path(), get_recipe("digits-many"), [], result, True, None)
+    assert "tasks it closed of the gap between no weighting and an oracle 62.0 % (stand" in verdict(view)[0]
+    view.config = get_recipe("digits-noise")
+    assert "it was 62.0 (standard error 2.0) points ahead of no weighting" in verdict(view)[0]
 
 
 def test_ticks_are_round_and_charts_take_anything():

@@ -2,11 +2,12 @@
 
 from math import comb, erfc, sqrt
 from statistics import fmean, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from autoweight.report.words import gain_sentence
 from autoweight.runs.reading import RunView
 
 _T = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120)
@@ -122,19 +123,15 @@ def _sentence(method: str, rival: str, gain: Gain) -> str:
 
 
 def _search_verdict(run: RunView) -> list[str]:
-    found = run.result.get("search") or {}
-    gain, error = found.get("validation_gain"), found.get("validation_gain_error")
-    if not isinstance(gain, int | float):
+    search: dict[str, Any] = run.result.get("search") or {}
+    found: dict[str, Any] = {key: value for key, value in search.items() if isinstance(value, int | float)}
+    if "validation_gain" not in found:
         return ["No training has ended yet, so there is nothing to judge."]
-    plain = run.config is not None and run.config.search.reward == "plain"
-    if plain or not isinstance(error, int | float):
-        return [f"The strategy that was found reaches {100 * gain:.1f} % of the validation set in the proxies."]
-    low, high = 100 * (gain - _NORMAL * error), 100 * (gain + _NORMAL * error)
-    side = "ahead of" if gain >= 0 else "behind"
-    chance = "it could be chance" if low <= 0 <= high else "hardly chance"
+    if run.config is not None:
+        found |= {"num_tasks": 1 + len(run.config.tasks), "reward": run.config.search.reward}
+    said = gain_sentence(found)
     return [
-        f"In the search's proxies, the strategy that was found is {abs(100 * gain):.1f} points {side} no weighting on "
-        f"the validation set (95 % interval {low:+.1f} to {high:+.1f}): {chance}. Late stages count more.",
+        f"In the search's proxies, the strategy that was found came to this: {said[0].lower()}{said[1:]}",
         "No network was trained with it in this run, so that says nothing of a test set yet.",
     ]
 
