@@ -238,6 +238,10 @@ def test_a_search_is_judged_in_the_unit_of_its_gain():
     assert "tasks it closed of the gap between no weighting and an oracle 62.0 % (stand" in verdict(view)[0]
     view.config = get_recipe("digits-noise")
     assert "it was 62.0 (standard error 2.0) points ahead of no weighting" in verdict(view)[0]
+    result["search"] |= {"validation_repeats": 3, "candidates": 30}
+    said = verdict(view)[0]
+    assert "By 3 repeats, its 95 % interval is 53.4 to 70.6. It is the best of 30 candidates in the very" in said
+    assert "hardly chance" not in said
 
 
 def test_ticks_are_round_and_charts_take_anything():

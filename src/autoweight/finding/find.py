@@ -126,6 +126,8 @@ class SearchJob(NamedTuple):
             "num_tasks": len(self.problems),
             "validation_gain": found.gain,
             "validation_gain_error": found.gain_error,
+            "validation_repeats": found.repeats,
+            "candidates": found.candidates,
             "seconds": found.seconds,
             "episodes": found.episodes,
             "network_steps": found.network_steps,

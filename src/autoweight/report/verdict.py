@@ -7,12 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from autoweight.report.intervals import half_width
 from autoweight.report.words import gain_sentence
 from autoweight.runs.reading import RunView
 
-_T = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120)
-"""Student's 97.5 % quantiles for 1, 2, ... degrees of freedom."""
-_FAR_T = 2.11  # not below those of more: 2.1098 for 17
 _NORMAL = 1.96
 _LITTLE = 0.05  # chances below this are no longer called chance
 _ROUNDING = 1e-9  # points; equal differences differ by less
@@ -57,8 +55,7 @@ def gain_over(run: RunView, method: str, rival: str) -> Gain | None:
 def over_seeds(differences: list[float]) -> Gain:
     """Student's interval for the mean of paired differences."""
     count, mean = len(differences), fmean(differences)
-    t = _T[count - 2] if count - 2 < len(_T) else _FAR_T
-    half = t * stdev(differences) / sqrt(count)
+    half = half_width(stdev(differences) / sqrt(count), count)
     return Gain(mean, mean - half, mean + half, f"{count} seeds")
 
 

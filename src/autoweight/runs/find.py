@@ -88,7 +88,8 @@ def find_strategy(
 
 def search_result(strategy: Strategy) -> dict[str, Any]:
     """The `search` part of a result."""
-    keys = ("validation_gain", "validation_gain_error", "seconds", "episodes", "network_steps")
+    gain = ("validation_gain", "validation_gain_error", "validation_repeats", "candidates")
+    keys = (*gain, "seconds", "episodes", "network_steps")
     return {key: strategy.info[key] for key in keys if key in strategy.info} | {"strategy": RUN_FILE}
 
 
