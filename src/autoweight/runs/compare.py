@@ -263,11 +263,8 @@ def _warn_where_far(method: Method, config: RunConfig) -> None:
 
     Steps do not count: a proxy has fewer samples than the training that it stands for.
     """
-    training = config.training
     if isinstance(method, Weighted) and isinstance(method.weigher, Strategy):
-        schedule = training.schedule if isinstance(training.schedule, str) else "own"
-        regime = Regime(training.epochs, None, training.batch_size, training.optimizer, training.weight_decay, schedule)
-        method.weigher.warn_where_far(regime)
+        method.weigher.warn_where_far(Regime.of(config.training))
 
 
 def _check_same_strategy(config: RunConfig, folder: RunFolder) -> None:
