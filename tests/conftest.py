@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from autoweight.data import Samples
+from autoweight.runs.folder import RunFolder
 from autoweight.strategy import Rule
 from autoweight.strategy.weigher import view_of
 
@@ -27,6 +28,12 @@ def batch_features(losses, logits, labels, names, values=None, label_feature="lo
     """The normalised features of a batch, as a rule sees them, `[batch, features]`."""
     rule, view = Rule(tuple(names), label_feature), view_of(losses, logits, labels, values)
     return torch.stack([rule._column(name, view) for name in names], dim=-1)
+
+
+def open_folder(path, config, resume=False):
+    """A run's folder, which nobody holds any longer."""
+    with RunFolder.open(path, config, resume) as folder:
+        return folder
 
 
 @pytest.fixture

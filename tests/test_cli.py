@@ -87,8 +87,8 @@ def test_search_then_train_with_law(tmp_path):
     shown = autoweight(*words, cwd=tmp_path)
     assert "count" in shown.stdout
     result = result_of(tmp_path / "found")
-    keys = {"validation_gain", "validation_gain_error", "seconds", "episodes", "network_steps", "strategy"}
-    assert set(result["search"]) == keys
+    keys = {"validation_gain", "validation_gain_error", "validation_repeats", "candidates", "strategy"}
+    assert set(result["search"]) == keys | {"seconds", "episodes", "network_steps"}
     gain, error = (100 * result["search"][f"validation_gain{kind}"] for kind in ("", "_error"))
     assert error > 0
     ahead = f"points {'ahead of' if gain >= 0 else 'behind'} no weighting"

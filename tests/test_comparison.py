@@ -15,15 +15,14 @@ from autoweight.models import make_network
 from autoweight.recipes import get_recipe
 from autoweight.runs import compare as comparing
 from autoweight.runs import find as finding
-from autoweight.runs.folder import RunFolder
 from autoweight.strategy.regime import Regime
 from autoweight.strategy.stages import stage_starts
 from autoweight.training import loop
-from autoweight.training.evaluate import score
+from autoweight.training.evaluate import Judged, score
 from autoweight.training.loop import Training, make_slots, train
 from autoweight.training.steps import PlainSteps
 
-from .conftest import make_blobs
+from .conftest import make_blobs, open_folder
 
 SHORT = replace(
     get_recipe("digits-noise"), training=TrainingConfig(epochs=2, num_stages=4), methods=("uniform", "focal", "oracle")
@@ -32,7 +31,7 @@ SHORT = replace(
 
 def compare(config, path, resume=False):
     job = comparing.prepare(config)
-    return job.run(RunFolder.open(path, config, resume), lambda *progress: None)["methods"]
+    return job.run(open_folder(path, config, resume), lambda *progress: None)["methods"]
 
 
 def accuracies(methods):
@@ -158,6 +157,12 @@ def test_a_strategy_used_far_from_its_training_gets_a_word(tmp_path):
         strategy.weigh(torch.ones(1), torch.zeros(1, 3), torch.zeros(1, dtype=torch.long), progress=0.5)
     with pytest.warns(UserWarning, match="found in another training"):  # one does not silence the other
         strategy.warn_where_far(Regime(epochs=2))
+
+
+def test_a_test_score_that_is_not_finite_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(comparing, "judge", lambda *given: Judged(float("nan"), None))
+    with pytest.raises(aw.RunError, match="uniform, seed 0: its test_accuracy is nan: look at the data"):
+        compare(replace(SHORT, methods=("uniform",)), tmp_path / "run")
 
 
 def test_data_are_read_once(tmp_path, monkeypatch):

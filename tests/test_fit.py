@@ -31,6 +31,11 @@ def test_fit_is_the_training_of_the_command_line():
     assert not fitted.network.training
 
 
+def test_a_training_of_the_package_is_not_judged_by_its_batches():
+    strategy = aw.Strategy(torch.zeros(4, 3), info={"found_in": {"steps": 1000, "batch_size": 16}})
+    aw.fit(make_model, make_blobs(), weigher=strategy, training=SHORT)  # 12 steps: a proxy has other samples
+
+
 def test_history_and_scores():
     heard = []
     data = make_blobs(), make_blobs(30, seed=9)

@@ -38,6 +38,12 @@ def test_weights_follow_the_probabilities_and_the_weigher_stays_as_it_was():
     assert auto.memory is None
 
 
+def test_out_of_fold_looks_are_no_training_that_could_be_far_from_a_strategys_own():
+    strategy = aw.Strategy(torch.tensor([[-1.0, 0.0, 0.0]]), info={"found_in": {"batch_size": 16, "steps": 900}})
+    aw.sample_weights(strategy, np.full((240, 3), 1 / 3), GIVEN)
+    assert strategy.judges_batches
+
+
 def test_auto_judges_labels_by_one_look_at_each():
     probabilities = cross_val_predict(LogisticRegression(), X, GIVEN, cv=5, method="predict_proba")
     weights = aw.sample_weights(aw.load("auto"), probabilities, GIVEN)
@@ -66,6 +72,18 @@ def test_weights_have_to_pay_on_labels_held_out():
     assert (clean.sample_weight_ == 1).all()
     noisy = AutoWeightClassifier(tree).fit(X, GIVEN)
     assert noisy.score(X, RIGHT) > tree.fit(X, GIVEN).score(X, RIGHT) + 0.1
+
+
+class Contrary(DecisionTreeClassifier):
+    """Its classes are not those that it finds most probable."""
+
+    def predict(self, rows):
+        return np.zeros(len(rows), int)
+
+
+def test_with_and_without_weights_the_most_probable_class_counts():
+    model = AutoWeightClassifier(Contrary(min_samples_leaf=4, random_state=0)).fit(X, GIVEN)
+    assert (model.sample_weight_ != 1).any()
 
 
 def test_what_pays_is_more_than_a_standard_error():

@@ -15,6 +15,7 @@ from autoweight.data.streamed import Streamed
 from autoweight.models import NETWORKS, make_network
 from autoweight.runs import compare
 
+from .conftest import open_folder
 from .test_own_data import photos, write_csv
 
 
@@ -195,6 +196,6 @@ def test_streamed_images_train_to_the_same_network(tmp_path):
     for stream in (False, True):
         job = compare.prepare(replace(config, data=replace(config.data, stream=stream)))
         assert isinstance(job.pool.samples, Streamed) is stream
-        folder = compare.RunFolder.open(tmp_path / f"run{stream}", job.config, resume=False)
+        folder = open_folder(tmp_path / f"run{stream}", job.config)
         outcomes.append(job.run(folder, lambda *_: None)["methods"]["auto"]["test_accuracy"])
     assert outcomes[0] == outcomes[1]

@@ -15,7 +15,6 @@ from autoweight.methods.method import Weighted
 from autoweight.methods.oracle import Oracle
 from autoweight.methods.record import Record
 from autoweight.runs import compare
-from autoweight.runs.folder import RunFolder
 from autoweight.runs.samples import read_columns, samples_file, write_columns
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy.auto import Auto
@@ -23,7 +22,7 @@ from autoweight.training.evaluate import judge
 from autoweight.training.loop import Training, train
 from autoweight.training.recording import summary
 
-from .conftest import make_blobs
+from .conftest import make_blobs, open_folder
 
 CONFIG = TrainingConfig(epochs=4, batch_size=16, num_stages=4, drop_stages=(2,))
 
@@ -121,7 +120,7 @@ def test_a_run_leaves_its_samples_in_a_few_bytes_each(tmp_path):
     data = DataConfig(noise="uniform", noise_rate=0.4)
     training = TrainingConfig(epochs=3, num_stages=3)
     config = RunConfig("digits-noise", data=data, training=training, methods=("uniform", "auto"))
-    folder = RunFolder.open(tmp_path / "run", config, resume=False)
+    folder = open_folder(tmp_path / "run", config)
     job = compare.prepare(config)
     result = job.run(folder, lambda *progress: None)["methods"]
     splits = job.splits(0)

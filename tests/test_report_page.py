@@ -11,12 +11,13 @@ import pytest
 
 import autoweight as aw
 from autoweight.cli.run import run
+from autoweight.recipes import get_recipe
 from autoweight.report.audits import png
 from autoweight.report.page import write_report
 from autoweight.report.svg import Series, line_chart, nice_ticks
 from autoweight.report.verdict import gain_over, mcnemar, over_samples, over_seeds, verdict
 from autoweight.runs.log import LOGS, numbers
-from autoweight.runs.reading import read_run, told
+from autoweight.runs.reading import RunView, read_run, told
 from autoweight.runs.samples import samples_file, write_columns
 
 from .pages import SHORT, make_compare, make_killed, make_search
@@ -203,12 +204,15 @@ def test_intervals_against_hand_computed_values():
     assert (gain.mean, gain.low, gain.high) == pytest.approx((2, 2 - half, 2 + half))
     assert gain.may_be_chance
     assert not over_seeds([19.0, 20.0, 21.0]).may_be_chance
+    assert over_seeds([100 * (0.9 - 0.8), 100 * (0.8 - 0.7)]).may_be_chance  # equal, so they tell no deviation
+    assert 2.1098 < over_seeds([1.0, -1.0] * 9).high * sqrt(17) < 2.12  # the quantile for 17 degrees of freedom
     own, other = np.array([True] * 8 + [False] * 2), np.array([False] * 6 + [True] * 2 + [False, True])
     gain = over_samples(own, other)
     assert gain.mean == pytest.approx(50)
     assert gain.chance == pytest.approx(2 * (1 + 7) / 2**7)  # six won, one lost
     assert mcnemar(0, 0) == 1
     assert mcnemar(600, 500) == pytest.approx(0.0028, abs=3e-4)  # by the normal distribution
+    assert mcnemar(600, 600) == 1
     assert mcnemar(500, 450) == pytest.approx(0.112, abs=5e-3)  # counted
 
 
@@ -226,6 +230,18 @@ def test_one_seed_is_judged_over_the_test_samples(whole, tmp_path):
     assert gain.mean == pytest.approx(scores[0] - scores[1])
     shutil.rmtree(folder / "samples")
     assert "cannot tell whether that is chance" in verdict(read_run(folder))[0]
+
+
+def test_a_search_is_judged_in_the_unit_of_its_gain():
+    result = {"methods": {}, "search": {"validation_gain": 0.62, "validation_gain_error": 0.02}}
+    view = RunView(Path(), get_recipe("digits-many"), [], result, True, None)
+    assert "tasks it closed of the gap between no weighting and an oracle 62.0 % (stand" in verdict(view)[0]
+    view.config = get_recipe("digits-noise")
+    assert "it was 62.0 (standard error 2.0) points ahead of no weighting" in verdict(view)[0]
+    result["search"] |= {"validation_repeats": 3, "candidates": 30}
+    said = verdict(view)[0]
+    assert "By 3 repeats, its 95 % interval is 53.4 to 70.6. It is the best of 30 candidates in the very" in said
+    assert "hardly chance" not in said
 
 
 def test_ticks_are_round_and_charts_take_anything():

@@ -6,19 +6,22 @@ import pytest
 
 from autoweight.config import RunConfig
 from autoweight.errors import UserError
-from autoweight.runs.folder import RunFolder
+from autoweight.ranks import ALONE
+from autoweight.runs.shared import opened
 from autoweight.storage.atomic import write_bytes
+
+from .conftest import open_folder
 
 CONFIG = RunConfig(recipe="digits-noise")
 
 
 def test_metrics_are_appended_once_and_a_cut_line_is_dropped(tmp_path):
-    folder = RunFolder.open(tmp_path / "run", CONFIG, resume=False)
+    folder = open_folder(tmp_path / "run", CONFIG, resume=False)
     folder.log({"event": "stage", "method": "focal", "seed": 0, "stage": 0, "train_loss": 1.0})
     folder.log({"event": "stage", "method": "focal", "seed": 0, "stage": 1, "train_loss": 0.5})
     metrics = tmp_path / "run" / "metrics.jsonl"
     metrics.write_text(metrics.read_text()[:-5])  # as a kill in the middle of a write leaves it
-    folder = RunFolder.open(tmp_path / "run", CONFIG, resume=True)
+    folder = open_folder(tmp_path / "run", CONFIG, resume=True)
     folder.log({"event": "stage", "method": "focal", "seed": 0, "stage": 0, "train_loss": 1.0})
     folder.log({"event": "stage", "method": "focal", "seed": 0, "stage": 1, "train_loss": 0.5})
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
@@ -27,18 +30,26 @@ def test_metrics_are_appended_once_and_a_cut_line_is_dropped(tmp_path):
     assert folder.find(event="stage", method="focal", seed=1, stage=1) is None
 
 
+def test_numbers_that_json_cannot_hold_are_null(tmp_path):
+    folder = open_folder(tmp_path / "run", CONFIG)
+    folder.log({"event": "stage", "val_score": float("-inf"), "weights": {"mean": 1.0, "all": (float("nan"), 2)}})
+    line = json.loads((tmp_path / "run" / "metrics.jsonl").read_text())
+    assert line == {"event": "stage", "val_score": None, "weights": {"mean": 1.0, "all": [None, 2]}}
+    assert folder.find(event="stage") == line
+
+
 @pytest.mark.parametrize("content", [b'{"event": "stage"\n{}\n', b"3\n", b"\xff\xfe\n"])
 def test_damaged_metrics_get_one_sentence(tmp_path, content):
-    RunFolder.open(tmp_path / "run", CONFIG, resume=False)
+    open_folder(tmp_path / "run", CONFIG, resume=False)
     (tmp_path / "run" / "metrics.jsonl").write_bytes(content)
-    folder = RunFolder.open(tmp_path / "run", CONFIG, resume=True)
+    folder = open_folder(tmp_path / "run", CONFIG, resume=True)
     with pytest.raises(UserError, match="is damaged"):
         folder.find(event="trained")
 
 
 @pytest.mark.parametrize("content", ['{"recipe": ', "[]"])
 def test_a_damaged_result_gets_one_sentence(tmp_path, content):
-    folder = RunFolder.open(tmp_path / "run", CONFIG, resume=False)
+    folder = open_folder(tmp_path / "run", CONFIG, resume=False)
     (tmp_path / "run" / "result.json").write_text(content)
     with pytest.raises(UserError, match=r"result\.json is damaged: remove it"):
         folder.result()
@@ -62,7 +73,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path):
 
 
 def test_finish_writes_the_result_and_drops_checkpoints(tmp_path):
-    folder = RunFolder.open(tmp_path / "run", CONFIG, resume=False)
+    folder = open_folder(tmp_path / "run", CONFIG, resume=False)
     folder.checkpoint("x").save({"a": 1})
     assert folder.result() is None
     folder.finish({"recipe": "digits-noise"})
@@ -72,19 +83,32 @@ def test_finish_writes_the_result_and_drops_checkpoints(tmp_path):
 
 def test_fresh_folders_do_not_collide(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    folders = {RunFolder.open(None, CONFIG, resume=False).path for _ in range(3)}
+    folders = {open_folder(None, CONFIG, resume=False).path for _ in range(3)}
     assert len(folders) == 3
+
+
+def test_a_folder_in_use_is_left_as_it_is(tmp_path):
+    search, path = replace(CONFIG, command="search"), tmp_path / "run"
+    longer = replace(search, search=replace(search.search, num_episodes=10_000))
+    with opened(path, search, False, ALONE) as folder:
+        folder.finish({})
+        before = {file.name: file.read_bytes() for file in path.iterdir()}
+        with pytest.raises(UserError, match="in use by another run"), opened(path, longer, True, ALONE):
+            pass
+        assert {file.name: file.read_bytes() for file in path.iterdir()} == before
+    with opened(path, longer, True, ALONE) as folder:
+        assert folder.result() is None
 
 
 def test_what_a_folder_may_be_used_for(tmp_path):
     path = tmp_path / "run"
     with pytest.raises(UserError, match="no run to resume"):
-        RunFolder.open(path, CONFIG, resume=True)
-    RunFolder.open(path, CONFIG, resume=False)
+        open_folder(path, CONFIG, resume=True)
+    open_folder(path, CONFIG, resume=False)
     with pytest.raises(UserError, match="add --resume"):
-        RunFolder.open(path, CONFIG, resume=False)
+        open_folder(path, CONFIG, resume=False)
     with pytest.raises(UserError, match="another configuration"):
-        RunFolder.open(path, replace(CONFIG, seed=3), resume=True)
-    RunFolder.open(path, CONFIG, resume=True).finish({})
+        open_folder(path, replace(CONFIG, seed=3), resume=True)
+    open_folder(path, CONFIG, resume=True).finish({})
     with pytest.raises(UserError, match="a finished run"):
-        RunFolder.open(path, CONFIG, resume=False)
+        open_folder(path, CONFIG, resume=False)

@@ -12,7 +12,7 @@ import autoweight as aw
 from autoweight.config import AgentName, SearchConfig, TrainingConfig
 from autoweight.config.presets import PRESETS
 from autoweight.finding import prepare_search
-from autoweight.finding.loop import Found, SearchLoop
+from autoweight.finding.loop import SearchLoop
 from autoweight.recipes import RECIPES, get_recipe
 from autoweight.strategy.regime import Regime
 
@@ -98,11 +98,31 @@ def test_a_gain_comes_with_its_standard_error(monkeypatch):
     best = int(rounds.mean(dim=0).argmax())
     assert info["validation_gain"] == pytest.approx(float(rounds[:, best].mean()))
     assert info["validation_gain_error"] == pytest.approx(float(rounds[:, best].std() / math.sqrt(3)))
+    assert (info["validation_repeats"], info["candidates"]) == (3, 5)
 
 
 def test_of_one_round_the_error_is_that_of_two_shares():
     assert search(replace(CONFIG, choice_rounds=1)).info["validation_gain_error"] == pytest.approx(math.sqrt(0.5 / 60))
-    assert "gain_error" in Found._fields
+
+
+def test_a_round_whose_reference_blew_up_is_left_out_of_the_choice(monkeypatch):
+    nan = float("nan")
+    rounds = torch.tensor([[0.1, 0.3, 0.9, 0.2, 0.0], [nan] * 5, [0.1, 0.5, nan, 0.2, 0.0]])  # the third fails alone
+    run_episode = SearchLoop.run_episode
+
+    def with_luck(loop, agent, episode, explore=True):
+        result = run_episode(loop, agent, episode, explore)
+        choice = episode - loop.config.num_episodes
+        return result if choice < 0 else result._replace(returns=rounds[choice])
+
+    monkeypatch.setattr(SearchLoop, "run_episode", with_luck)
+    info = search(replace(CONFIG, choice_rounds=3)).info
+    assert info["validation_gain"] == pytest.approx(0.4)
+    assert info["validation_gain_error"] == pytest.approx(0.1)
+    assert info["validation_repeats"] == 2
+    rounds[:] = nan
+    with pytest.raises(aw.RunError, match="every training of the search blew up"):
+        search(replace(CONFIG, choice_rounds=3))
 
 
 def test_a_search_heeds_its_proxy():
@@ -155,3 +175,4 @@ def test_the_papers_preset_takes_the_actor_as_it_ends(monkeypatch):
     table = asked.pop()
     assert asked == [(0, True), (1, True), (2, False)]
     assert torch.equal(strategy.table, table)
+    assert (strategy.info["validation_repeats"], strategy.info["candidates"]) == (8, 1)  # starts; nobody chose

@@ -288,6 +288,7 @@ def loop_of(steps, batch):
     large = [part.repeat(8, *[1] * (part.dim() - 1)) for part in batch]
     for step in range(20):
         strategy.weigh(*large, progress=step / steps)
+    strategy.weigh(*batch, progress=20 / steps)  # the last of an epoch is a short one
     return strategy
 
 

@@ -53,6 +53,15 @@ def test_r2_as_scikit_learn_has_it(task, targets):
         assert score_of(task, OUTPUTS[:, :1], labels[:, 0]) == pytest.approx(r2_score(labels, OUTPUTS[:, :1]))
 
 
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e6])
+def test_r2_of_targets_that_do_not_vary_is_finite(value):
+    labels = torch.full((40, 2), value)
+    labels[:, 1] = OUTPUTS[:, 1] + 1
+    of_the_other = r2_score(labels[:, 1], OUTPUTS[:, 1])
+    assert score_of("regression", OUTPUTS[:, :2], labels) == pytest.approx((0 + of_the_other) / 2)
+    assert score_of("regression", labels, labels) == 1
+
+
 def test_accuracy_of_tokens_looks_past_those_to_ignore():
     outputs = torch.randn(20, 6, 4, generator=GENERATOR)
     labels = torch.randint(4, (20, 6), generator=GENERATOR)

@@ -51,12 +51,6 @@ class Actor(nn.Module):
         start: Tensor | None = None,
     ) -> None:
         super().__init__()
-        self.shape = {
-            "num_stages": num_stages,
-            "hidden": list(hidden),
-            "embedding_size": embedding_size,
-            "bounded": bounded,
-        }
         self.bounded = bounded
         self.embed = StageEmbedding(num_stages, embedding_size)
         self.layers = mlp([self.embed.output_size, *hidden, len(bounds)])

@@ -117,7 +117,8 @@ class SearchJob(NamedTuple):
         ranks.check_alike(data=str(data), configuration=str(configuration))
 
     def _info(self, found: Found) -> dict[str, Any]:
-        regimes = [_regime(*one) for one in zip(self.problems, self.trainings, strict=True)]
+        tasks = zip(self.problems, self.trainings, strict=True)
+        regimes = [Regime.of(training, len(problem.train)) for problem, training in tasks]
         return {
             "agent": self.config.agent,
             "seed": self.seed,
@@ -126,23 +127,14 @@ class SearchJob(NamedTuple):
             "num_tasks": len(self.problems),
             "validation_gain": found.gain,
             "validation_gain_error": found.gain_error,
+            "validation_repeats": found.repeats,
+            "candidates": found.candidates,
             "seconds": found.seconds,
             "episodes": found.episodes,
             "network_steps": found.network_steps,
             "dropped_trainings": found.dropped,
             "found_in": Regime.shared(regimes).as_dict(),
         }
-
-
-def _regime(problem: Problem, training: TrainingConfig) -> Regime:
-    return Regime(
-        epochs=training.epochs,
-        steps=len(problem.train) // training.batch_size * training.epochs,
-        batch_size=training.batch_size,
-        optimizer=training.optimizer,
-        weight_decay=training.weight_decay,
-        schedule=training.schedule if isinstance(training.schedule, str) else "own",
-    )
 
 
 def prepare_search(

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from functools import cached_property, partial
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any, NamedTuple
 
 import torch
@@ -61,6 +61,10 @@ class Found(NamedTuple):
     """Its mean return on the validation set."""
     gain_error: float
     """The gain's standard error."""
+    repeats: int
+    """Of how many returns the gain is the mean."""
+    candidates: int
+    """How many tables it was chosen from by these very returns; 1 where it was taken as it was."""
     network_steps: int
     seconds: float
     episodes: int
@@ -159,9 +163,10 @@ class SearchLoop:
             if not self.choices:
                 return self._found(self.archive.tables[-1][0], self.archive.returns[-1][:1], rounds=0)
         returns = torch.stack(self.choices)
+        returns = returns[returns.isfinite().any(dim=1)]  # where the reference blew up, nobody can be compared
         mean = returns.mean(dim=0).nan_to_num(nan=float("-inf"))
         best = int(mean.argmax())
-        return self._found(candidates[best], returns[:, best], rounds=len(self.choices))
+        return self._found(candidates[best], returns[:, best], rounds=len(self.choices), candidates=len(candidates))
 
     def _take_guess(self) -> Found:
         """The agent's guess without exploration, as the paper has it: one more episode, of which it learns nothing."""
@@ -169,14 +174,15 @@ class SearchLoop:
         sound = returns[returns.isfinite()]
         return self._found(tables[0], sound[: self.workers.num_starts] if len(sound) else returns, rounds=1)
 
-    def _found(self, table: Tensor, returns: Tensor, rounds: int) -> Found:
+    def _found(self, table: Tensor, returns: Tensor, rounds: int, candidates: int = 1) -> Found:
         gain = float(returns.mean())
-        if gain != gain:
+        if not isfinite(gain):
             raise RunError("every training of the search blew up: lower the learning rate, or look at the data.")
         error = float(returns.std() / sqrt(len(returns))) if len(returns) > 1 else self.workers.score_error
         archive, workers = self.archive, self.workers
         episodes = (archive.num_episodes + rounds) * workers.num_workers
-        return Found(table, gain, error, workers.network_steps, self.seconds, episodes, archive.num_dropped)
+        cost = workers.network_steps, self.seconds, episodes, archive.num_dropped
+        return Found(table, gain, error, len(returns), candidates, *cost)
 
     def _tell(self, episode: int, stage: int, outcome: StageOutcome, returns: Tensor | None = None) -> None:
         config = self.config

@@ -8,6 +8,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from autoweight.errors import require
+from autoweight.strategy import Strategy
 from autoweight.strategy.weigher import Weigher
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -43,6 +44,8 @@ def settled(weigher: Weigher, probabilities: Any, labels: Any) -> tuple[Array, W
     targets, indices = torch.from_numpy(classes), torch.arange(len(classes))
     losses = cross_entropy(logits, targets, reduction="none")
     weigher = deepcopy(weigher)
+    if isinstance(weigher, Strategy):
+        weigher.judges_batches = False  # all samples at once, again and again, are no training
     for visit in range(1, _VISITS + 1):
         weights = weigher.weigh(losses, logits, targets, progress=visit / _VISITS, indices=indices)
     return weights.double().numpy(), weigher

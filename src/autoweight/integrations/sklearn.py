@@ -80,15 +80,15 @@ class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         routed = process_routing(self, "fit", **params) if params else None
         own = dict(routed.estimator.fit) if routed else {}
         splits = self._splits(X, y, classes, routed.splitter.split if routed else {})
-        probabilities = self._out_of_fold(X, y, splits, "predict_proba", own)
+        probabilities = self._out_of_fold(X, y, splits, own)
         weigher = load(self.weigher) if isinstance(self.weigher, str) else self.weigher
         self.sample_weight_: Array = np.ones(len(y))
         self.weigher_ = weigher
         if probabilities is not None:
             self.sample_weight_, self.weigher_ = settled(weigher, probabilities, classes)
             if self.must_pay and not np.allclose(self.sample_weight_, 1.0):
-                weighted = self._out_of_fold(X, y, splits, "predict", own | self._weights(own))
-                if not _pays(weighted == y, probabilities.argmax(axis=1) == classes):
+                weighted = self._out_of_fold(X, y, splits, own | self._weights(own))
+                if not _pays(*(one.argmax(axis=1) == classes for one in (weighted, probabilities))):
                     self.sample_weight_ = np.ones(len(y))
         self.label_issues_ = self._issues(probabilities, classes)
         self.estimator_ = clone(estimator).fit(X, y, **own | self._weights(own))
@@ -134,14 +134,16 @@ class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             splitter = StratifiedKFold(min(splitter, smallest), shuffle=True, random_state=0)
         return list(check_cv(splitter, y, classifier=True).split(X, y, **routed))
 
-    def _out_of_fold(self, X: Any, y: Any, splits: Any, method: str, params: dict[str, Any]) -> Any:  # noqa: N803
-        """What the estimator says of samples that it has not seen."""
+    def _out_of_fold(self, X: Any, y: Any, splits: Any, params: dict[str, Any]) -> Any:  # noqa: N803
+        """The estimator's probabilities of samples that it has not seen."""
         if splits is None:
             return None
         estimator = clone(self._estimator())
         if _routing() and "sample_weight" in params:
             _last(estimator).set_fit_request(sample_weight=True)
-        return cross_val_predict(estimator, X, y, cv=splits, method=method, n_jobs=self.n_jobs, params=params or None)
+        return cross_val_predict(
+            estimator, X, y, cv=splits, method="predict_proba", n_jobs=self.n_jobs, params=params or None
+        )
 
     def _issues(self, probabilities: Array | None, classes: Array) -> LabelIssues:
         margins, predicted = np.full(len(classes), np.nan), classes

@@ -208,10 +208,8 @@ def _effective(run: RunView) -> Figure | None:
 def _classes(run: RunView) -> Figure | None:
     """Mean weight of single classes, where there are few."""
     method = _shown_method(run)
-    lines = next((lines for (name, _), lines in run.stages.items() if name == method), [])
-    means = [(float(line.get("stage") or 0) + 1, _of(line, "by_class", [])) for line in lines]
-    rows = [(x, values) for x, values in means if isinstance(values, list) and values]
-    if not rows or method is None:
+    rows = _rows(run, method, "by_class")
+    if not rows:
         return None
     last = rows[-1][1]
     order = sorted(range(len(last)), key=lambda k: last[k])
@@ -230,10 +228,8 @@ def _classes(run: RunView) -> Figure | None:
 def _spread(run: RunView) -> Figure | None:
     """Quantiles of the weights."""
     method = _shown_method(run)
-    lines = next((lines for (name, _), lines in run.stages.items() if name == method), [])
-    rows = [(float(line.get("stage") or 0) + 1, _of(line, "quantiles", [])) for line in lines]
-    rows = [(x, values) for x, values in rows if isinstance(values, list) and len(values) == 5]
-    if not rows or method is None:
+    rows = [(x, values) for x, values in _rows(run, method, "quantiles") if len(values) == 5]
+    if not rows:
         return None
     columns = list(zip(*(values for _, values in rows), strict=True))
     series = [
@@ -247,6 +243,13 @@ def _spread(run: RunView) -> Figure | None:
         "or wrong; lines that stay together weigh nothing."
     )
     return Figure(f"Spread of the weights, {method}", look_for, svg, tuple(one.name for one in series))
+
+
+def _rows(run: RunView, method: str | None, what: str) -> list[tuple[float, list[Any]]]:
+    """What a method's first training tells of its weights, stage by stage, where that is a list."""
+    lines = next((lines for (name, _), lines in run.stages.items() if name == method), [])
+    rows = [(float(line.get("stage") or 0) + 1, _of(line, what, [])) for line in lines]
+    return [(x, values) for x, values in rows if isinstance(values, list) and values]
 
 
 def _of(line: Line, name: str, empty: Any = None) -> Any:

@@ -2,18 +2,18 @@
 
 from math import comb, erfc, sqrt
 from statistics import fmean, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from autoweight.report.intervals import half_width
+from autoweight.report.words import gain_sentence
 from autoweight.runs.reading import RunView
 
-_T = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120)
-"""Student's 97.5 % quantiles for 1, 2, ... degrees of freedom."""
-_FAR_T = 2.1  # a little above those of more
 _NORMAL = 1.96
 _LITTLE = 0.05  # chances below this are no longer called chance
+_ROUNDING = 1e-9  # points; equal differences differ by less
 _NOT_OURS = ("uniform", "early_stop", "oracle")
 _FIRST = ("law", "auto")  # what the page is about, where it was trained
 
@@ -31,9 +31,9 @@ class Gain(NamedTuple):
 
     @property
     def may_be_chance(self) -> bool:
-        """Whether the interval holds 0, or nothing is known."""
-        by_count = self.chance is not None and self.chance >= _LITTLE
-        return not self.over or self.low <= 0 <= self.high or by_count
+        """Whether the interval holds 0, or nothing is known: differences that are all the same tell no deviation."""
+        told = self.high - self.low > _ROUNDING if self.chance is None else self.chance < _LITTLE
+        return not self.over or self.low <= 0 <= self.high or not told
 
 
 def gain_over(run: RunView, method: str, rival: str) -> Gain | None:
@@ -55,8 +55,7 @@ def gain_over(run: RunView, method: str, rival: str) -> Gain | None:
 def over_seeds(differences: list[float]) -> Gain:
     """Student's interval for the mean of paired differences."""
     count, mean = len(differences), fmean(differences)
-    t = _T[count - 2] if count - 2 < len(_T) else _FAR_T
-    half = t * stdev(differences) / sqrt(count)
+    half = half_width(stdev(differences) / sqrt(count), count)
     return Gain(mean, mean - half, mean + half, f"{count} seeds")
 
 
@@ -72,7 +71,7 @@ def mcnemar(won: int, lost: int) -> float:
     """The chance that a fair coin falls as unevenly as this, either way."""
     count, fewer = won + lost, min(won, lost)
     if count > 1000:  # the binomial is normal by then
-        return float(erfc((abs(won - lost) - 1) / sqrt(2 * count)))
+        return min(1.0, float(erfc((abs(won - lost) - 1) / sqrt(2 * count))))
     return min(1.0, 2 * sum(comb(count, k) for k in range(fewer + 1)) / 2**count)
 
 
@@ -121,19 +120,15 @@ def _sentence(method: str, rival: str, gain: Gain) -> str:
 
 
 def _search_verdict(run: RunView) -> list[str]:
-    found = run.result.get("search") or {}
-    gain, error = found.get("validation_gain"), found.get("validation_gain_error")
-    if not isinstance(gain, int | float):
+    search: dict[str, Any] = run.result.get("search") or {}
+    found: dict[str, Any] = {key: value for key, value in search.items() if isinstance(value, int | float)}
+    if "validation_gain" not in found:
         return ["No training has ended yet, so there is nothing to judge."]
-    plain = run.config is not None and run.config.search.reward == "plain"
-    if plain or not isinstance(error, int | float):
-        return [f"The strategy that was found reaches {100 * gain:.1f} % of the validation set in the proxies."]
-    low, high = 100 * (gain - _NORMAL * error), 100 * (gain + _NORMAL * error)
-    side = "ahead of" if gain >= 0 else "behind"
-    chance = "it could be chance" if low <= 0 <= high else "hardly chance"
+    if run.config is not None:
+        found |= {"num_tasks": 1 + len(run.config.tasks), "reward": run.config.search.reward}
+    said = gain_sentence(found)
     return [
-        f"In the search's proxies, the strategy that was found is {abs(100 * gain):.1f} points {side} no weighting on "
-        f"the validation set (95 % interval {low:+.1f} to {high:+.1f}): {chance}. Late stages count more.",
+        f"In the search's proxies, the strategy that was found came to this: {said[0].lower()}{said[1:]}",
         "No network was trained with it in this run, so that says nothing of a test set yet.",
     ]
 

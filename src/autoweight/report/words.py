@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from autoweight.report.intervals import half_width
 from autoweight.strategy import Strategy, Weigher
 from autoweight.strategy.rule import weigh
 
@@ -57,7 +58,7 @@ def idea(weigher: Weigher) -> list[str]:
 
 
 def gain_sentence(info: dict[str, Any]) -> str:
-    """What a search saw of its strategy, from what it left in its file."""
+    """What a search saw of its strategy, from what it left in its file, and how far that can be trusted."""
     gain, error = 100 * info["validation_gain"], info.get("validation_gain_error")
     about = "" if error is None else f" (standard error {100 * error:.1f})"
     if (tasks := info.get("num_tasks", 1)) > 1:
@@ -68,7 +69,23 @@ def gain_sentence(info: dict[str, Any]) -> str:
     else:
         way = "behind" if gain < 0 else "ahead of"
         said = f"On the validation set it was {abs(gain):.1f}{about} points {way} no weighting"
-    return f"{said}, late stages counting more."
+    return f"{said}, late stages counting more.{_trust(info)}"
+
+
+def _trust(info: dict[str, Any]) -> str:
+    """The gain's interval, which the choice has flattered, and that it has; nothing where no weighting was chosen."""
+    gain, error = info["validation_gain"], info.get("validation_gain_error")
+    if not gain or not error:
+        return ""
+    said = ""
+    if (repeats := info.get("validation_repeats", 1)) > 1:
+        half = half_width(error, repeats)
+        said = f" By {repeats} repeats, its 95 % interval is {100 * (gain - half):.1f} to {100 * (gain + half):.1f}."
+    if (candidates := info.get("candidates", 1)) > 1:
+        said += (
+            f" It is the best of {candidates} candidates in the very trainings that chose it: part of it may be luck."
+        )
+    return said
 
 
 def _describe_stage(strategy: Strategy, stage: int) -> str:

@@ -4,6 +4,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -180,6 +181,10 @@ class Comparison:
                 continue
             with few_threads(self.make_model, parts[job.seed].train, config.training.batch_size):
                 tested, columns = self._test(one, parts[job.seed])
+            if bad := [name for name, value in tested.items() if not isfinite(value)]:
+                what = f"{job.method}, seed {job.seed}: its {bad[0]} is {tested[bad[0]]}"
+                outcomes.append({"why": f"{what}: look at the data, or lower the learning rate."})
+                continue
             if ranks.first:  # of those that train together
                 write_columns(samples_file(folder.path, *job), columns)
             outcomes.append(tested | {"train_seconds": seconds})
@@ -258,11 +263,8 @@ def _warn_where_far(method: Method, config: RunConfig) -> None:
 
     Steps do not count: a proxy has fewer samples than the training that it stands for.
     """
-    training = config.training
     if isinstance(method, Weighted) and isinstance(method.weigher, Strategy):
-        schedule = training.schedule if isinstance(training.schedule, str) else "own"
-        regime = Regime(training.epochs, None, training.batch_size, training.optimizer, training.weight_decay, schedule)
-        method.weigher.warn_where_far(regime)
+        method.weigher.warn_where_far(Regime.of(config.training))
 
 
 def _check_same_strategy(config: RunConfig, folder: RunFolder) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import isfinite
 from typing import Any
 
 from autoweight.config import RunConfig, TaskConfig
@@ -89,20 +88,14 @@ def find_strategy(
 
 def search_result(strategy: Strategy) -> dict[str, Any]:
     """The `search` part of a result."""
-    keys = ("validation_gain", "validation_gain_error", "seconds", "episodes", "network_steps")
+    gain = ("validation_gain", "validation_gain_error", "validation_repeats", "candidates")
+    keys = (*gain, "seconds", "episodes", "network_steps")
     return {key: strategy.info[key] for key in keys if key in strategy.info} | {"strategy": RUN_FILE}
 
 
 def _log(progress: Progress, folder: RunFolder, listen: Callable[[Progress], Any]) -> Any:
-    line = {key: _plain(value) for key, value in progress._asdict().items()}
+    line = progress._asdict()
     if not progress.returns:
         del line["returns"]
     folder.log({"event": "search", **line})
     return listen(progress)
-
-
-def _plain(value: Any) -> Any:
-    """As JSON can hold it: there is no NaN."""
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]
-    return value if isinstance(value, str) or isfinite(value) else None

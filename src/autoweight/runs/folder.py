@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,12 @@ class RunFolder:
         return {self._key(line): line for line in self._read(self._metrics)}
 
     @classmethod
-    def open(cls, path: Path | None, config: RunConfig, resume: bool) -> "RunFolder":
-        """A fresh folder with the configuration in it, or, to resume, the one of an interrupted run of the same."""
+    @contextmanager
+    def open(cls, path: Path | None, config: RunConfig, resume: bool) -> Iterator["RunFolder"]:
+        """A fresh folder with the configuration in it, or, to resume, the one of an interrupted run of the same.
+
+        Other processes are kept out, where the system can: nothing in it is changed before they are.
+        """
         require(path is not None or not resume, "--resume needs --out FOLDER, the folder of the run to go on with.")
         path = path or _fresh_path(config)
         try:
@@ -52,13 +57,15 @@ class RunFolder:
         except OSError as error:
             raise UserError(f"cannot use the output folder {path}: {error.strerror}.") from error
         folder = cls(path)
-        longer = resume and folder.is_to_go_on(config)
-        if longer:  # a search that is to run more episodes: what it came to is no longer the result
-            for name in ("result.json", RUN_FILE):
-                (path / name).unlink(missing_ok=True)
-        if longer or not resume:  # else it holds the same already, and may be where nothing can be written
-            write_bytes(path / "config.yaml", dump_config(config).encode())
-        return folder
+        with _locked(path):
+            _check_usable(path, config, resume)  # again: another run may have been quicker
+            longer = resume and folder.is_to_go_on(config)
+            if longer:  # a search that is to run more episodes: what it came to is no longer the result
+                for name in ("result.json", RUN_FILE):
+                    (path / name).unlink(missing_ok=True)
+            if longer or not resume:  # else it holds the same already, and may be where nothing can be written
+                write_bytes(path / "config.yaml", dump_config(config).encode())
+            yield folder
 
     def is_to_go_on(self, config: RunConfig) -> bool:
         """Whether this is a search that is to run more episodes than it was begun with."""
@@ -66,26 +73,17 @@ class RunFolder:
             return False
         return config.search.num_episodes > load_config(self.path / "config.yaml").search.num_episodes
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other processes out, where the system can: two runs in one folder would both write all lines."""
-        if fcntl is None:
-            yield
-            return
-        handle = os.open(self.path, os.O_RDONLY)
-        try:
-            _lock(handle, self.path)
-            yield
-        finally:
-            os.close(handle)
-
     def checkpoint(self, name: str) -> CheckpointFile:
         """A checkpoint of this run."""
         return CheckpointFile(self.path / "checkpoint" / name)
 
     def log(self, line: dict[str, Any]) -> None:
-        """Append one line to metrics.jsonl, unless a line of the same event, method, seed and stage is there."""
+        """Append one line to metrics.jsonl, unless a line of the same event, method, seed and stage is there.
+
+        Numbers that are not finite are written as null.
+        """
         if self._key(line) not in self._lines:
+            line = _plain(line)
             self._lines[self._key(line)] = line
             with self._written.open("a") as file:
                 file.write(json.dumps(line, allow_nan=False) + "\n")
@@ -143,6 +141,29 @@ class RunFolder:
             f"{path} is damaged: remove the lines that are not JSON objects, or run anew.",
         )
         return lines
+
+
+def _plain(value: Any) -> Any:
+    """As JSON can hold it: there is neither NaN nor infinity."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other processes out, where the system can: two runs in one folder would both write all lines."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        _lock(handle, path)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _lock(handle: int, path: Path) -> None:

@@ -40,8 +40,7 @@ def opened(path: Path | None, config: RunConfig, resume: bool, ranks: Ranks) -> 
         "ranks need --out FOLDER: all machines have to share it, and a restart has to find it again.",
     )
     if ranks.first:
-        folder = RunFolder.open(path, config, resume)
-        with folder.locked():
+        with RunFolder.open(path, config, resume) as folder:
             folder.take_in_ranks()
             _check_shared(folder.path, ranks)
             yield folder

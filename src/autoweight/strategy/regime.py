@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from autoweight.config import TrainingConfig
+
 _FAR = 4.0
 """How many times as long, as large or as strong may still be near."""
 _NO_DECAY = 1e-5
@@ -20,6 +22,18 @@ class Regime:
     optimizer: str | None = None
     weight_decay: float | None = None
     schedule: str | None = None
+
+    @classmethod
+    def of(cls, training: TrainingConfig, num_samples: int | None = None) -> "Regime":
+        """That of a training; its steps are told where the number of samples is."""
+        return cls(
+            epochs=training.epochs,
+            steps=None if num_samples is None else num_samples // training.batch_size * training.epochs,
+            batch_size=training.batch_size,
+            optimizer=training.optimizer,
+            weight_decay=training.weight_decay,
+            schedule=training.schedule if isinstance(training.schedule, str) else "own",
+        )
 
     @classmethod
     def read(cls, content: Any) -> "Regime | None":

@@ -59,7 +59,9 @@ class Strategy(Remembering):
         self.warmup_stages = warmup_stages
         self.info = info or {}
         self._label_values = None if class_counts is None else label_values(_checked(class_counts), rule.label_feature)
-        self._last_progress: float | None = None
+        self.judges_batches = True
+        """Whether batches tell how far a training is from its own; not where somebody knows the training as a whole."""
+        self._last: tuple[float, int] | None = None
         self._said: set[str] = set()
 
     def __repr__(self) -> str:
@@ -97,7 +99,8 @@ class Strategy(Remembering):
         return copied
 
     def reserve(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
-        """Make room for a training set, where samples are remembered."""
+        """Make room for a training set, where samples are remembered; trainings that do so know what they are."""
+        self.judges_batches = False
         if self.rule.remembers:
             super().reserve(num_samples, num_classes, device)
 
@@ -154,7 +157,10 @@ class Strategy(Remembering):
         return self._label_values
 
     def _warn_where_far(self, progress: float | Tensor, losses: Tensor) -> None:
-        """Say once where a batch is too small to compare samples in, or a loop is far from what was searched."""
+        """Say once where a batch is too small to compare samples in, or a loop is far from what was searched.
+
+        An epoch's last batch may be a short one: two in a row that are as large tell the batch size.
+        """
         if isinstance(progress, Tensor) or torch.compiler.is_compiling():
             return
         if self.rule.relative and losses.numel() < 3:
@@ -163,10 +169,11 @@ class Strategy(Remembering):
                 f"weights are relative to the batch, and in one of {losses.numel()} there is little to compare: drop "
                 "such a batch (drop_last=True), or take larger ones.",
             )
-        elif self._last_progress is not None and progress > self._last_progress and "far" not in self._said:
-            steps = round(1 / (progress - self._last_progress))
-            self.warn_where_far(Regime(steps=steps, batch_size=len(losses)))
-        self._last_progress = progress
+        elif self.judges_batches and self._last is not None and "far" not in self._said:
+            before, size = self._last
+            if progress > before and size == len(losses):
+                self.warn_where_far(Regime(steps=round(1 / (progress - before)), batch_size=size))
+        self._last = progress, len(losses)
 
     def _say(self, topic: str, sentence: str) -> None:
         if topic not in self._said:

@@ -12,6 +12,8 @@ from autoweight.data.inputs import Inputs, arguments, outputs_of
 from autoweight.data.labels import IGNORED
 from autoweight.strategy.weigher import weighted_mean
 
+_ROUNDING = 1e-15  # times the root of their number: what rounding leaves of the variance of equal values
+
 
 class Task(NamedTuple):
     """How networks are trained and judged. Scores are made of sums over samples, so that chunks can be added."""
@@ -96,10 +98,15 @@ def _errors(outputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def _r2(sums: Tensor) -> Tensor:
-    """The share of the targets' variance that is explained, mean over the targets."""
+    """The share of the targets' variance that is explained, mean over the targets.
+
+    Of a target that does not vary it is 1 without an error, else 0, as scikit-learn has it.
+    """
     errors, values, squares, count = sums.chunk(4, dim=-1)
     variance = squares - values.square() / count
-    return (1 - errors / variance.clamp(min=torch.finfo(sums.dtype).tiny)).mean(dim=-1)
+    varies = variance > _ROUNDING * count.sqrt() * squares
+    explained = 1 - errors / variance.where(varies, 1)
+    return explained.where(varies, (errors == 0).to(errors.dtype)).mean(dim=-1)
 
 
 _OF_TARGETS: tuple[Feature, ...] = ("loss", "density", "history")
