@@ -211,6 +211,10 @@ FIT: dict[str, tuple[Callable[[], object], str]] = {
         lambda: fit(weigher=3),
         "weigher takes the name of a shipped strategy, a file, a weigher or None, but is 3",
     ),
+    "capital letters": (
+        lambda: aw.TrainingConfig(optimizer="AdamW"),
+        "unknown optimizer 'AdamW': did you mean 'adamw'",
+    ),
     "no training": (lambda: fit(training={"epochs": 3}), "training takes an aw.TrainingConfig"),
     "a seed below 0": (lambda: fit(seed=-1), "seed goes from 0 to 2147483647, but is -1"),
     "an unknown device": (lambda: fit(device="gpu"), "there is no device 'gpu' here"),

@@ -55,6 +55,22 @@ def test_columns_become_numbers_by_the_training_rows_alone(tmp_path):
     assert data.test.names.tolist() == ["b.csv:2", "b.csv:3", "b.csv:4"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n  \na,label\n1,x\n2,y\n",
+        "a,label\n1,x\n\n2,y\n   \n",
+        '"a, in euros, net";label\n1;x\n2;y\n',
+    ],
+    ids=["blank lines first", "blank lines last", "separators in quotes"],
+)
+def test_what_a_csv_may_look_like(tmp_path, text):
+    (tmp_path / "a.csv").write_text(text)
+    data = load_own(own(tmp_path / "a.csv", test=str(tmp_path / "a.csv")))
+    assert data.train.inputs.tolist() == [[-1], [1]]
+    assert data.train.names.tolist()[0] == f"a.csv:{text[: text.index('1')].count(chr(10)) + 1}"
+
+
 def test_parquet_holds_what_a_csv_holds(tmp_path):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     rows = [[1.5, "x", 0], [None, "y", 1], [2.5, None, 0], [4.0, "x", 1], [0.5, "y", 0], [1.0, "x", 1]]

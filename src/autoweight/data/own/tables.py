@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -86,16 +87,16 @@ def _csv(path: Path) -> Table:
     csv.field_size_limit(_LARGEST_FIELD)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            delimiter = _delimiter(file.readline())
+            delimiter = _delimiter(next((line for line in file if line.strip()), ""))
             file.seek(0)
             reader = csv.reader(file, delimiter=delimiter)
-            header = [name.strip() for name in next(reader, [])]
-            rows = [(reader.line_num, row) for row in reader if row]
+            rows = [(reader.line_num, row) for row in reader if len(row) > 1 or "".join(row).strip()]
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from error
     except csv.Error as error:
         raise UserError(f"{path} cannot be read as a table: {error}.") from error
-    require(len(header) > 0, f"{path} is empty: a header and rows are expected.")
+    require(len(rows) > 0, f"{path} is empty: a header and rows are expected.")
+    header, rows = [name.strip() for name in rows[0][1]], rows[1:]
     twice = sorted({name for name in header if header.count(name) > 1})
     require(not twice, f"{path} has two columns called '{''.join(twice[:1])}': rename one.")
     for line, row in rows:
@@ -110,7 +111,7 @@ def _columns(rows: list[tuple[int, list[str]]]) -> list[tuple[str, ...]]:
 
 
 def _delimiter(header: str) -> str:
-    return max(",;\t|", key=header.count)
+    return max(",;\t|", key=re.sub(r'"[^"]*("|$)', "", header).count)  # names in quotes may hold any of them
 
 
 def _parquet(path: Path) -> Table:
