@@ -50,7 +50,7 @@ OWN_DATA: dict[str, tuple[Callable[[], object], str]] = {
         "rows.csv has two columns called 'a': rename one",
     ),
     "not UTF-8": (lambda: read(bytes_file("rows.csv", b"a,label\n\xff\xfe,x\n")), "rows.csv is not UTF-8 text"),
-    "no label at all": (lambda: read(rows("a,label\n1,\n2,NA\n")), "not one sample has a label: name another column"),
+    "no label at all": (lambda: read(rows("a,label\n1,\n2, \n")), "not one sample has a label: name another column"),
     "one class": (lambda: read(rows("a,label\n" + "1,x\n2,x\n" * 9)), r"there is one class only \('x'\)"),
     "labels that are numbers": (
         lambda: read(rows("a,label\n" + "".join(f"{place % 7},{place / 9}\n" for place in range(200)))),

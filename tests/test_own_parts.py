@@ -1,5 +1,6 @@
 """What becomes of own data: parts, trusted samples, columns, arrays, texts and images."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,6 +88,45 @@ def test_parquet_holds_what_a_csv_holds(tmp_path):
         several = load_own(own(tmp_path / "b.parquet", label="tags"), "multilabel")
     assert several.train.class_names == ("a", "b")
     assert {tuple(row) for row in several.train.labels.tolist()} == {(1, 1), (0, 1), (0, 0)}
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_large_whole_numbers_of_parquet_stay_apart(tmp_path, missing):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    labels = [2**60 + place % 2 for place in range(20)] + [None] * missing
+    columns = {"id": [2**61 + place * 7919 % 23 * 2**50 + 1 for place in range(len(labels))], "label": labels}
+    parquet.write_table(arrow.table(columns), tmp_path / "a.parquet")
+    with pytest.warns(UserWarning, match="1 samples have no label") if missing else nullcontext():
+        data = load_own(own(tmp_path / "a.parquet"))
+    assert data.train.class_names == (str(2**60), str(2**60 + 1))
+    assert data.train.class_counts.tolist() == [8, 8]
+
+
+def test_classes_may_be_called_as_what_is_missing(tmp_path):
+    names = ["none", "NA", "-", "?", "null"]
+    rows = [[place / 3, names[place % 5]] for place in range(50)]
+    with pytest.warns(UserWarning, match="'-' is taken for a class: leave cells empty where a label is missing"):
+        data = load_own(own(write_csv(tmp_path / "a.csv", ["n", "label"], rows)))
+    assert set(data.train.class_names) == set(names)
+    np.savez(tmp_path / "a.npz", x=np.arange(40.0).reshape(20, 2), y=np.array(names[:2] * 10))
+    with pytest.warns(UserWarning, match="'NA' is taken for a class"):
+        assert load_own(own(tmp_path / "a.npz")).train.class_names == ("NA", "none")
+    numbers = [[place / 3, place * 0.7] for place in range(20)] + [[1, "NA"]]
+    with pytest.warns(UserWarning, match="1 samples have no label"):  # a number cannot be called so
+        load_own(own(write_csv(tmp_path / "b.csv", ["n", "label"], numbers)), "regression")
+
+
+def test_labels_that_are_equal_as_numbers_are_one_class(tmp_path):
+    rows = [[place / 3, ("0", "1", "1.0")[place % 3]] for place in range(30)]
+    path = write_csv(tmp_path / "a.csv", ["n", "label"], rows)
+    test = write_csv(tmp_path / "b.csv", ["n", "label"], [[3, "0.0"], [4, "1.00"]])
+    data = load_own(own(path, test=str(test)))
+    assert data.train.class_names == ("0", "1")
+    assert data.train.class_counts.tolist() == [10, 20]
+    assert data.test.labels.tolist() == [0, 1]
+    rows = [[place / 3, ("01", "1", "1_0", "x")[place % 4]] for place in range(30)]
+    data = load_own(own(write_csv(path, ["n", "label"], rows)))
+    assert data.train.class_names == ("01", "1", "1_0", "x")  # not all are numbers
 
 
 def test_large_tables_of_many_kinds(tmp_path):

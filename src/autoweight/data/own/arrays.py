@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from autoweight.config import DataConfig, TaskName
 from autoweight.data.own.columns import encode_columns
 from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows
-from autoweight.data.own.tables import marks_of, words
+from autoweight.data.own.tables import label_words, marks_of
 from autoweight.errors import UserError, require
 
 _CHANNELS = (1, 3, 4)
@@ -95,5 +95,5 @@ def _part(path: Path, arrays: dict[str, NDArray[Any]], prefixes: tuple[str, ...]
         require(fits, f"{path} has {len(x)} inputs, but labels of shape {y.shape}.")
         plain = y.ndim == 1 or np.issubdtype(y.dtype, np.number) or y.dtype == bool
         require(plain, f"y of {path} has several labels a sample, which need to be numbers, not {y.dtype}.")
-        return Rows.of(x, words(y) if y.ndim == 1 else y, [f"{prefix}{number}" for number in range(len(x))])
+        return Rows.of(x, label_words(y) if y.ndim == 1 else y, [f"{prefix}{number}" for number in range(len(x))])
     return None

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from autoweight.data.own.rows import Content, Encoded, Encoder
-from autoweight.data.own.tables import MISSING, words
+from autoweight.data.own.rows import MISSING, Content, Encoded, Encoder
+from autoweight.data.own.tables import words
 from autoweight.errors import UserError, require
 
 _MOST_CATEGORIES = 100

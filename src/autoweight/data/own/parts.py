@@ -11,7 +11,7 @@ from autoweight.config import TaskName
 from autoweight.data.dataset import Samples
 from autoweight.data.inputs import parts
 from autoweight.data.labelled import Labelled
-from autoweight.data.own.rows import Rows
+from autoweight.data.own.rows import MISSING, Rows
 from autoweight.data.own.targets import labels_of
 from autoweight.errors import UserError, require
 
@@ -20,7 +20,8 @@ _TEST_SEED = 0  # the test part is always the same: no search or choice ever see
 
 def labelled(rows: Rows, task: TaskName) -> Rows:
     """The samples that have a label; says how many have none. Where several may be true, none may be, too."""
-    there = rows.labels != "" if rows.labels.ndim == 1 else np.ones(len(rows), dtype=bool)
+    missing = MISSING if task in ("regression", "huber") else {""}  # a class may be called none, a number may not
+    there = np.array([rows.labels.ndim > 1 or label.lower() not in missing for label in rows.labels])
     if there.all():
         return rows
     require(bool(there.any()), "not one sample has a label: name another column with --label.")

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 Content = NDArray[Any] | dict[str, NDArray[Any]]
 """Texts, paths or arrays, one a sample; or the columns of a table."""
 
+MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
+"""What stands for a missing value, in letters of any size; of labels only nothing does, as a class may be called so."""
+
 
 @dataclass(frozen=True)
 class Rows:

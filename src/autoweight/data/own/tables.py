@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoweight.config import DataConfig
-from autoweight.data.own.rows import Parts, Rows
+from autoweight.data.own.rows import MISSING, Parts, Rows
 from autoweight.data.own.targets import SEPARATOR
 from autoweight.errors import UserError, require, unknown
 
-MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
 LABEL_NAMES = ("label", "target", "class")
 _TRUE = {"1", "1.0", "true", "yes", "y", "x", "t"}
 _LARGEST_FIELD = 2**24
@@ -36,7 +35,7 @@ def read_table(path: Path, config: DataConfig) -> Parts:
     marks = trusted_column(table, label, config)
     columns = {name: column for name, column in table.columns.items() if name not in (label, marks)}
     marked = None if marks is None else marks_of(table.columns[marks])
-    return Parts(Rows.of(columns, words(table.columns[label]), table.names, marked))
+    return Parts(Rows.of(columns, label_words(table.columns[label]), table.names, marked))
 
 
 def load_table(path: Path) -> Table:
@@ -73,14 +72,18 @@ def marks_of(column: NDArray[Any]) -> NDArray[np.bool_]:
 
 def words(column: NDArray[Any]) -> NDArray[np.str_]:
     """A column as text, stripped; empty where a value is missing."""
+    return np.array(["" if word.lower() in MISSING else word for word in map(_word, column.tolist())], dtype=str)
+
+
+def label_words(column: NDArray[Any]) -> NDArray[np.str_]:
+    """Labels as text, stripped; empty where there is none, while words such as none or NA are labels."""
     return np.array([_word(value) for value in column.tolist()], dtype=str)
 
 
 def _word(value: Any) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else str(int(value)) if value.is_integer() else str(value)
-    word = str(value).strip()
-    return "" if word.lower() in MISSING else word
+    return str(value).strip()
 
 
 def _csv(path: Path) -> Table:
@@ -128,12 +131,15 @@ def _parquet(path: Path) -> Table:
 
 
 def _arrow_column(column: Any, arrow: Any) -> NDArray[Any]:
-    """Numbers as floats, NaN where one is missing; lists as a cell of several names; all else as text."""
+    """Numbers as they are, NaN where one is missing; lists as a cell of several names; all else as text."""
     kind = column.type
     if arrow.types.is_list(kind) or arrow.types.is_large_list(kind):
         return np.array([SEPARATOR.join(map(str, value or [])) for value in column.to_pylist()], dtype=object)
-    if arrow.types.is_integer(kind) or arrow.types.is_floating(kind) or arrow.types.is_decimal(kind):
-        return column.cast(arrow.float64()).to_numpy(zero_copy_only=False)
+    if arrow.types.is_integer(kind) and column.null_count == 0:
+        return column.to_numpy()
+    if arrow.types.is_floating(kind) or arrow.types.is_decimal(kind):
+        return column.cast(arrow.float64(), safe=False).to_numpy()
+    # Whole numbers some of which are missing are text, too: as floats the large ones, such as ids, would run together.
     return np.array(["" if value is None else str(value) for value in column.to_pylist()], dtype=object)
 
 

@@ -12,7 +12,7 @@ import torch
 
 from autoweight.config import TEXT_BUCKETS, DataConfig
 from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows
-from autoweight.data.own.tables import TABLES, label_column, load_table, marks_of, trusted_column, words
+from autoweight.data.own.tables import TABLES, label_column, label_words, load_table, marks_of, trusted_column
 from autoweight.data.own.targets import SEPARATOR
 from autoweight.errors import UserError, require, unknown
 
@@ -59,7 +59,7 @@ def _column(path: Path, config: DataConfig) -> Parts:
     marks = trusted_column(table, label, config)
     marked = None if marks is None else marks_of(table.columns[marks])
     texts = np.array([str(text) for text in table.columns[config.text].tolist()], dtype=object)
-    return Parts(Rows.of(texts, words(table.columns[label]), table.names, marked))
+    return Parts(Rows.of(texts, label_words(table.columns[label]), table.names, marked))
 
 
 def _lines(path: Path) -> Parts:
