@@ -1,5 +1,6 @@
 """What becomes of own data: parts, trusted samples, columns, arrays, texts and images."""
 
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +71,44 @@ def test_what_a_csv_may_look_like(tmp_path, text):
     data = load_own(own(tmp_path / "a.csv", test=str(tmp_path / "a.csv")))
     assert data.train.inputs.tolist() == [[-1], [1]]
     assert data.train.names.tolist()[0] == f"a.csv:{text[: text.index('1')].count(chr(10)) + 1}"
+
+
+def test_an_index_without_a_name_is_neither_a_mark_nor_an_input(tmp_path):
+    rows = [[place * 7 % 30, place / 3, place % 2] for place in range(30)]
+    path = write_csv(tmp_path / "a.csv", ["", "n", "label"], rows)
+    with pytest.warns(UserWarning, match="column '' is an index without a name, so it is left out"):
+        data = load_own(own(path))
+    assert data.trusted is None
+    assert data.train.input_shape == (1,)
+    data = load_own(own(write_csv(path, ["", "n", "label"], [[row[0] % 3, *row[1:]] for row in rows])))
+    assert data.trusted is None
+    assert data.train.input_shape == (2,)  # what does not differ in all rows is no index
+
+
+ODD_NUMBERS = {
+    "a word": (lambda place: "unknown" if place == 5 else place / 3, "not in 1 rows, such as 'unknown' (a.csv:7): th"),
+    "thousands": (lambda place: f"{place * 999:,}", "numbers written otherwise, such as '1,998' (a.csv:4)"),
+    "percent": (lambda place: f"{place / 3:.1f} %", "numbers written otherwise, such as '0.0 %' (a.csv:2)"),
+    "decimal commas": (lambda place: f"{place // 2},5", "numbers written otherwise, such as '0,5' (a.csv:2)"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_NUMBERS)
+@pytest.mark.filterwarnings("ignore:.*differs in most rows")
+def test_numbers_that_are_not_read_are_named(tmp_path, name):
+    cell, message = ODD_NUMBERS[name]
+    rows = [[cell(place), place**2 % 7, place % 2] for place in range(40)]
+    with pytest.warns(UserWarning, match=r"column 'n' " + ".*" + re.escape(message)):
+        data = load_own(own(write_csv(tmp_path / "a.csv", ["n", "m", "label"], rows), test=str(tmp_path / "a.csv")))
+    assert name != "a word" or data.train.inputs[5].tolist()[:2] == data.test.inputs[5].tolist()[:2] == [0, 1]
+
+
+def test_a_word_among_the_numbers_of_another_part_is_named(tmp_path):
+    train, test = ([[place / 3, place % 2] for place in range(30)] for _ in range(2))
+    test[3][0] = "unknown"
+    paths = [write_csv(tmp_path / f"{name}.csv", ["n", "label"], rows) for name, rows in (("a", train), ("b", test))]
+    with pytest.warns(UserWarning, match="column 'n' holds numbers, but not in 1 rows, such as 'unknown': there it"):
+        assert load_own(own(paths[0], test=str(paths[1]))).test.inputs[3] == 0
 
 
 def test_parquet_holds_what_a_csv_holds(tmp_path):

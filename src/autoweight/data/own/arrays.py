@@ -45,7 +45,7 @@ def encode_arrays(content: Content, task: TaskName) -> Encoder:
     if task == "tokens":
         return lambda part: Encoded(torch.from_numpy(np.asarray(part).astype(np.int64)))
     if train.ndim == 2:
-        encode = encode_columns(_columns(train))
+        encode = encode_columns(_columns(train), np.arange(len(train)).astype(str))
         return lambda part: encode(_columns(np.asarray(part)))
     images = _channels_first(train)
     require(bool(np.isfinite(images).all()), "an array of images has a NaN or infinite value: clean or drop it.")

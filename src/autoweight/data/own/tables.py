@@ -62,7 +62,7 @@ def label_column(table: Table, path: Path, config: DataConfig) -> str:
 def trusted_column(table: Table, label: str, config: DataConfig) -> str | None:
     """The column that marks trusted rows, if what was named is no file."""
     require(config.trusted != label, f"--trusted names the column of the labels, '{label}': name one that marks rows.")
-    return config.trusted if config.trusted in table.columns else None
+    return config.trusted if config.trusted and config.trusted in table.columns else None
 
 
 def marks_of(column: NDArray[Any]) -> NDArray[np.bool_]:
