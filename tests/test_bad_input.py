@@ -108,7 +108,7 @@ OWN_DATA: dict[str, tuple[Callable[[], object], str]] = {
         "a.npz needs arrays x and y, or train_x and train_y; it has a",
     ),
     "x of one dimension": (lambda: read(arrays(x=np.ones(3), y=np.ones(3))), "x of a.npz needs a dimension of samples"),
-    "x of words": (lambda: read(arrays(x=np.array([["a"]]), y=np.ones(1))), "x of a.npz holds <U1, not numbers"),
+    "x of words": (lambda: read(arrays(x=np.array([["a"]]), y=np.ones(1))), "x of a.npz holds <U1, not real numbers"),
     "too few y": (
         lambda: read(arrays(x=np.ones((3, 2)), y=np.ones(2))),
         r"a.npz has 3 inputs, but labels of shape \(2,\)",
