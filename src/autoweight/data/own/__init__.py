@@ -85,15 +85,22 @@ def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
     targets = learn_targets(train, task)
     encode = KINDS[kind].encode(train, config, task)
     make = _Maker(encode, targets, config, task)
-    if trusted is None:
-        return OwnData(make(train), make(test), None)
-    checked = make(trusted)
-    return OwnData(without(make(train), checked), _test_without(make(test), checked, config), checked)
+    made, tested, checked = make(train), make(test), None if trusted is None else make(trusted)
+    if checked is not None and train.marked is None:  # marked rows are in one part alone
+        made, tested = _without_trusted(made, tested, checked, config, split=test is not train)
+    return OwnData(made, tested, checked)
 
 
-def _test_without(test: Labelled, trusted: Labelled, config: DataConfig) -> Labelled:
-    """A test part that the user named stays as it is."""
-    return test if config.test else without(test, trusted)
+def _without_trusted(
+    train: Labelled, test: Labelled, trusted: Labelled, config: DataConfig, split: bool
+) -> tuple[Labelled, Labelled]:
+    """Parts without what is trusted too; a test part that the user named stays as it is."""
+    if config.test:
+        return without([train], trusted)[0], test
+    if not split:  # tested on what is trained on
+        return without([train], trusted)[0], without([test], trusted)[0]
+    train, test = without([train, test], trusted)
+    return train, test
 
 
 def _trusted(found: Parts, kind: KindName, config: DataConfig, task: TaskName) -> tuple[Rows, Rows | None]:
