@@ -50,7 +50,7 @@ OWN_DATA: dict[str, tuple[Callable[[], object], str]] = {
         "rows.csv has two columns called 'a': rename one",
     ),
     "not UTF-8": (lambda: read(bytes_file("rows.csv", b"a,label\n\xff\xfe,x\n")), "rows.csv is not UTF-8 text"),
-    "no label at all": (lambda: read(rows("a,label\n1,\n2,NA\n")), "not one sample has a label: name another column"),
+    "no label at all": (lambda: read(rows("a,label\n1,\n2, \n")), "not one sample has a label: name another column"),
     "one class": (lambda: read(rows("a,label\n" + "1,x\n2,x\n" * 9)), r"there is one class only \('x'\)"),
     "labels that are numbers": (
         lambda: read(rows("a,label\n" + "".join(f"{place % 7},{place / 9}\n" for place in range(200)))),
@@ -108,7 +108,7 @@ OWN_DATA: dict[str, tuple[Callable[[], object], str]] = {
         "a.npz needs arrays x and y, or train_x and train_y; it has a",
     ),
     "x of one dimension": (lambda: read(arrays(x=np.ones(3), y=np.ones(3))), "x of a.npz needs a dimension of samples"),
-    "x of words": (lambda: read(arrays(x=np.array([["a"]]), y=np.ones(1))), "x of a.npz holds <U1, not numbers"),
+    "x of words": (lambda: read(arrays(x=np.array([["a"]]), y=np.ones(1))), "x of a.npz holds <U1, not real numbers"),
     "too few y": (
         lambda: read(arrays(x=np.ones((3, 2)), y=np.ones(2))),
         r"a.npz has 3 inputs, but labels of shape \(2,\)",
@@ -210,6 +210,10 @@ FIT: dict[str, tuple[Callable[[], object], str]] = {
     "no weigher": (
         lambda: fit(weigher=3),
         "weigher takes the name of a shipped strategy, a file, a weigher or None, but is 3",
+    ),
+    "capital letters": (
+        lambda: aw.TrainingConfig(optimizer="AdamW"),
+        "unknown optimizer 'AdamW': did you mean 'adamw'",
     ),
     "no training": (lambda: fit(training={"epochs": 3}), "training takes an aw.TrainingConfig"),
     "a seed below 0": (lambda: fit(seed=-1), "seed goes from 0 to 2147483647, but is -1"),

@@ -111,12 +111,24 @@ def test_trusted_samples_validate_and_nobody_trains_on_them(tmp_path):
     assert pool.samples.input_shape == (1,)  # the marks are no feature
     table = write_csv(tmp_path / "a.csv", ["n", "label"], [row[:2] for row in rows])
     checked = write_csv(tmp_path / "checked.csv", ["n", "label"], [[3 / 7, 0], [99, 1]])
-    with pytest.warns(UserWarning, match="1 samples are trusted ones too, and are left out"):
+    with pytest.warns(UserWarning, match=r"1 samples are trusted ones too \(1 with another label there, which"):
         pool = load_pool(own(table, trusted=str(checked)))
     assert len(pool.samples) + len(pool.test) == 39
     assert pool.trusted.labels.tolist() == [0, 1]
     splits = pool.splits(own(table, trusted=str(checked)), seed=0)
     assert splits.val is pool.trusted
+
+
+def test_rows_that_equal_trusted_ones_by_chance_stay(tmp_path):
+    rows = [["mf"[place % 2], 1 + place % 3, place % 2, int(place < 30)] for place in range(120)]
+    marked = load_own(own(write_csv(tmp_path / "a.csv", ["sex", "deck", "label", "checked"], rows), trusted="checked"))
+    assert [len(marked.train), len(marked.test), len(marked.trusted)] == [72, 18, 30]
+    table = write_csv(tmp_path / "b.csv", ["sex", "deck", "label"], [row[:3] for row in rows])
+    more = [["m", 1, 1], ["m", 1, 1], ["f", 9, 0]]  # twice another label, and one that the table does not have
+    checked = write_csv(tmp_path / "checked.csv", ["sex", "deck", "label"], [row[:3] for row in rows[:30]] + more)
+    with pytest.warns(UserWarning, match=r"^32 samples are trusted ones too \(2 with another label there, which is"):
+        data = load_own(own(table, trusted=str(checked)))
+    assert len(data.train) + len(data.test) == 120 - 32
 
 
 def test_numbers_can_be_predicted(tmp_path):
@@ -170,13 +182,15 @@ def test_text_files(tmp_path):
 
 def test_images_in_parts_trusted_lists_and_bad_ones(tmp_path):
     whole = photos(tmp_path / "all", count=4)
-    (tmp_path / "list.txt").write_text("ant/1.png\n./bee/2.png\n")
+    (tmp_path / "list.txt").write_text("ant/1.png\n./bee/2.png\n", encoding="utf-8-sig")
     data = load_own(own(whole, trusted=str(tmp_path / "list.txt"), image_size=16))
     assert data.trusted.names.tolist() == ["ant/1.png", "bee/2.png"]
     assert data.trusted.labels.tolist() == [0, 1]
     assert data.train.input_shape == (3, 16, 16)
     photos(tmp_path / "parts" / "train", count=3)
     photos(tmp_path / "parts" / "val", count=2)
+    (tmp_path / "parts" / "__MACOSX" / "train").mkdir(parents=True)
+    (tmp_path / "parts" / ".cache").mkdir()
     data = load_own(own(tmp_path / "parts"))
     assert (len(data.train), len(data.test)) == (9, 6)
     photos(tmp_path / "alone" / "train", count=5)

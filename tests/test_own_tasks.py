@@ -22,7 +22,7 @@ from autoweight.errors import UserError
 from autoweight.models import make_network
 from autoweight.runs import find as finding
 
-from .own_files import arrays, folder, rows
+from .own_files import arrays, bytes_file, folder, rows
 from .test_bad_input import read, said
 from .test_own_data import autoweight, write_csv
 
@@ -223,6 +223,30 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a link to nowhere": (
         lambda: (folder(), os.symlink("loop.png", "photos/ant/loop.png"), read("photos")),
         "loop.png cannot be read",
+    ),
+    "complex x": (
+        lambda: read(arrays(x=np.ones((3, 2), complex), y=np.ones(3))),
+        "x of a.npz holds complex128, not real numbers",
+    ),
+    "more columns in the test": (
+        lambda: read(arrays(x=np.eye(9), y=np.arange(9) % 2, test_x=np.ones((3, 10)), test_y=np.ones(3))),
+        r"samples of x have the shape \(9,\) in training, but \(10,\) in another part: make it one",
+    ),
+    "larger images in the test": (
+        lambda: read(arrays(x=np.ones((9, 8, 8)), y=np.arange(9) % 2, test_x=np.ones((3, 9, 9)), test_y=np.ones(3))),
+        r"samples of x have the shape \(1, 8, 8\) in training, but \(1, 9, 9\) in another part",
+    ),
+    "a list of trusted images that is not UTF-8": (
+        lambda: read(folder(), trusted=bytes_file("list.txt", b"ant/\xff.png\n")),
+        "list.txt is not UTF-8 text: save it as UTF-8",
+    ),
+    "parts in capital letters": (
+        lambda: (folder("photos/Train"), folder("photos/Test"), read("photos")),
+        "photos holds Test/ with folders in it, which looks like a part and no class: leave only train/, test/",
+    ),
+    "parts beside another folder": (
+        lambda: (folder("photos/train"), folder("photos/val"), folder("photos/extra"), read("photos")),
+        "photos holds train/ with folders in it, which looks like a part and no class",
     ),
     "another data set than one's own": (
         lambda: said("train", rows(), "--data.dataset", "digits"),

@@ -21,7 +21,7 @@ from autoweight.data.own.columns import encode_columns
 from autoweight.data.own.images import encode_images, read_images
 from autoweight.data.own.kinds import KindName, kind_of
 from autoweight.data.own.parts import labelled, marked_apart, split_off, without
-from autoweight.data.own.rows import Content, Encoder, Parts, Rows
+from autoweight.data.own.rows import Encoder, Parts, Rows
 from autoweight.data.own.tables import TABLES, read_table
 from autoweight.data.own.targets import Targets, learn_targets
 from autoweight.data.own.texts import encode_texts, read_texts
@@ -37,16 +37,16 @@ class Kind(NamedTuple):
     """How one kind of data becomes samples."""
 
     read: Callable[[Path, DataConfig], Parts]
-    encode: Callable[[Content, DataConfig, TaskName], Encoder]
+    encode: Callable[[Rows, DataConfig, TaskName], Encoder]
     """Learns from the training part how all parts become inputs."""
 
 
 KINDS: dict[KindName, Kind] = {
-    "images": Kind(read_images, lambda content, config, task: encode_images(content, config)),
-    "shards": Kind(read_shards, lambda content, config, task: encode_images(content, config)),
-    "table": Kind(read_table, lambda content, config, task: encode_columns(content)),
-    "texts": Kind(read_texts, lambda content, config, task: encode_texts(content)),
-    "arrays": Kind(read_arrays, lambda content, config, task: encode_arrays(content, task)),
+    "images": Kind(read_images, lambda train, config, task: encode_images(train.content, config)),
+    "shards": Kind(read_shards, lambda train, config, task: encode_images(train.content, config)),
+    "table": Kind(read_table, lambda train, config, task: encode_columns(train.content, train.names)),
+    "texts": Kind(read_texts, lambda train, config, task: encode_texts(train.content)),
+    "arrays": Kind(read_arrays, lambda train, config, task: encode_arrays(train.content, task)),
 }
 
 
@@ -83,17 +83,24 @@ def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
     else:
         train, test = split_off(train, config.test_share, task)
     targets = learn_targets(train, task)
-    encode = KINDS[kind].encode(train.content, config, task)
+    encode = KINDS[kind].encode(train, config, task)
     make = _Maker(encode, targets, config, task)
-    if trusted is None:
-        return OwnData(make(train), make(test), None)
-    checked = make(trusted)
-    return OwnData(without(make(train), checked), _test_without(make(test), checked, config), checked)
+    made, tested, checked = make(train), make(test), None if trusted is None else make(trusted)
+    if checked is not None and train.marked is None:  # marked rows are in one part alone
+        made, tested = _without_trusted(made, tested, checked, config, split=test is not train)
+    return OwnData(made, tested, checked)
 
 
-def _test_without(test: Labelled, trusted: Labelled, config: DataConfig) -> Labelled:
-    """A test part that the user named stays as it is."""
-    return test if config.test else without(test, trusted)
+def _without_trusted(
+    train: Labelled, test: Labelled, trusted: Labelled, config: DataConfig, split: bool
+) -> tuple[Labelled, Labelled]:
+    """Parts without what is trusted too; a test part that the user named stays as it is."""
+    if config.test:
+        return without([train], trusted)[0], test
+    if not split:  # tested on what is trained on
+        return without([train], trusted)[0], without([test], trusted)[0]
+    train, test = without([train, test], trusted)
+    return train, test
 
 
 def _trusted(found: Parts, kind: KindName, config: DataConfig, task: TaskName) -> tuple[Rows, Rows | None]:

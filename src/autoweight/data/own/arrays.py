@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from autoweight.config import DataConfig, TaskName
 from autoweight.data.own.columns import encode_columns
 from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows
-from autoweight.data.own.tables import marks_of, words
+from autoweight.data.own.tables import label_words, marks_of
 from autoweight.errors import UserError, require
 
 _CHANNELS = (1, 3, 4)
@@ -41,26 +41,43 @@ def read_arrays(path: Path, config: DataConfig) -> Parts:
 
 def encode_arrays(content: Content, task: TaskName) -> Encoder:
     """Learn from the training samples how arrays are scaled."""
-    train = np.asarray(content)
     if task == "tokens":
         return lambda part: Encoded(torch.from_numpy(np.asarray(part).astype(np.int64)))
+    train = _channels_first(np.asarray(content))
+    shape = train.shape[1:]
     if train.ndim == 2:
-        encode = encode_columns(_columns(train))
-        return lambda part: encode(_columns(np.asarray(part)))
-    images = _channels_first(train)
-    require(bool(np.isfinite(images).all()), "an array of images has a NaN or infinite value: clean or drop it.")
-    axes = (0, *range(2, images.ndim))
-    mean, deviation = images.mean(axes, keepdims=True), images.std(axes, keepdims=True)
+        encode = encode_columns(_columns(train), np.arange(len(train)).astype(str))
+        return lambda part: encode(_columns(_alike(part, shape)))
+    _check_finite(train)
+    axes = (0, *range(2, train.ndim))
+    mean, deviation = train.mean(axes, keepdims=True), train.std(axes, keepdims=True)
 
     def scale(part: Content) -> Encoded:
-        scaled = (_channels_first(np.asarray(part)) - mean) / np.maximum(deviation, 1e-6)
+        images = _alike(part, shape)
+        _check_finite(images)
+        scaled = (images - mean) / np.maximum(deviation, 1e-6)
         return Encoded(torch.from_numpy(scaled.astype(np.float32)))
 
     return scale
 
 
+def _alike(part: Content, shape: tuple[int, ...]) -> NDArray[Any]:
+    """The inputs of a part, each of the shape that a training input has."""
+    found = _channels_first(np.asarray(part))
+    require(
+        found.shape[1:] == shape,
+        f"samples of x have the shape {shape} in training, but {found.shape[1:]} in another part: make it one.",
+    )
+    return found
+
+
+def _check_finite(images: NDArray[Any]) -> None:
+    """Images have no column that tells what is missing."""
+    require(bool(np.isfinite(images).all()), "an array of images has a NaN or infinite value: clean or drop it.")
+
+
 def _columns(rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    return {str(number): column for number, column in enumerate(rows.T.astype(np.float64))}
+    return {str(number): column for number, column in enumerate(rows.T)}
 
 
 def _channels_first(images: NDArray[Any]) -> NDArray[Any]:
@@ -89,11 +106,12 @@ def _part(path: Path, arrays: dict[str, NDArray[Any]], prefixes: tuple[str, ...]
         if x is None or y is None:
             continue
         require(x.ndim > 1, f"x of {path} needs a dimension of samples and at least one of values.")
-        require(np.issubdtype(x.dtype, np.number) or x.dtype == bool, f"x of {path} holds {x.dtype}, not numbers.")
+        real = np.issubdtype(x.dtype, np.integer) or np.issubdtype(x.dtype, np.floating) or x.dtype == bool
+        require(real, f"x of {path} holds {x.dtype}, not real numbers.")
         require(len(x) > 0, f"{path} is empty.")
         fits = y.ndim in (1, 2) and len(y) == len(x) and y.size > 0
         require(fits, f"{path} has {len(x)} inputs, but labels of shape {y.shape}.")
         plain = y.ndim == 1 or np.issubdtype(y.dtype, np.number) or y.dtype == bool
         require(plain, f"y of {path} has several labels a sample, which need to be numbers, not {y.dtype}.")
-        return Rows.of(x, words(y) if y.ndim == 1 else y, [f"{prefix}{number}" for number in range(len(x))])
+        return Rows.of(x, label_words(y) if y.ndim == 1 else y, [f"{prefix}{number}" for number in range(len(x))])
     return None

@@ -14,7 +14,7 @@ from autoweight.config import DataConfig
 from autoweight.data.decoding import pillow
 from autoweight.data.image_folder import class_files
 from autoweight.data.images import Images, image_set
-from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows
+from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows, read_utf8
 from autoweight.errors import UserError, require
 
 _SIZES_LOOKED_AT = 64
@@ -22,6 +22,7 @@ _SMALLEST, _LARGEST = 8, 64
 _THREADS = 4
 PARTS = {"train": ("train",), "test": ("test", "val", "valid", "validation"), "trusted": ("trusted",)}
 """What folders with the parts of a data set are called."""
+_PART_NAMES = {name for names in PARTS.values() for name in names}
 
 
 def read_images(path: Path, config: DataConfig) -> Parts:
@@ -30,8 +31,14 @@ def read_images(path: Path, config: DataConfig) -> Parts:
     found = {
         part: next((path / name for name in names if _has_folders(path / name)), None) for part, names in PARTS.items()
     }
-    folders = {own.name for own in path.iterdir() if own.is_dir()}
-    if found["train"] is None or not folders <= {name for names in PARTS.values() for name in names}:
+    folders = set(_folders(path))
+    if found["train"] is None or not folders <= _PART_NAMES:
+        parts = sorted(name for name in folders if name.lower() in _PART_NAMES and _has_folders(path / name))
+        require(
+            not parts,
+            f"{path} holds {''.join(parts[:1])}/ with folders in it, which looks like a part and no class: leave only "
+            "train/, test/ (or val/) and trusted/ there, in small letters, or name the folder of a part.",
+        )
         return Parts(marked(_rows(path), path, config))
     rows = {part: None if folder is None else _rows(folder) for part, folder in found.items()}
     assert rows["train"] is not None
@@ -84,7 +91,7 @@ def marked(rows: Rows, folder: Path | None, config: DataConfig) -> Rows:
     listed = Path(config.trusted)
     if not config.trusted or listed.suffix.lower() != ".txt" or not listed.is_file():
         return rows
-    wanted = {line.strip().removeprefix("./") for line in listed.read_text().splitlines() if line.strip()}
+    wanted = {line.strip().removeprefix("./") for line in read_utf8(listed).splitlines() if line.strip()}
     known = set(rows.names.tolist())
     strangers = sorted(wanted - known)
     require(
@@ -102,7 +109,12 @@ def _usual_size(images: Images) -> int:
 
 
 def _has_folders(path: Path) -> bool:
-    return path.is_dir() and any(own.is_dir() for own in path.iterdir())
+    return path.is_dir() and bool(_folders(path))
+
+
+def _folders(path: Path) -> list[str]:
+    """The folders in a folder, without hidden ones and what a Mac adds."""
+    return [own.name for own in path.iterdir() if own.is_dir() and not own.name.startswith((".", "__MACOSX"))]
 
 
 def count_images(path: Path) -> int:

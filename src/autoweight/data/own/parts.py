@@ -1,6 +1,7 @@
 """Parts of the user's own data: what has a label, what is trusted, what to test on."""
 
 import warnings
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from autoweight.config import TaskName
 from autoweight.data.dataset import Samples
 from autoweight.data.inputs import parts
 from autoweight.data.labelled import Labelled
-from autoweight.data.own.rows import Rows
+from autoweight.data.own.rows import MISSING, Rows
 from autoweight.data.own.targets import labels_of
 from autoweight.errors import UserError, require
 
@@ -20,7 +21,8 @@ _TEST_SEED = 0  # the test part is always the same: no search or choice ever see
 
 def labelled(rows: Rows, task: TaskName) -> Rows:
     """The samples that have a label; says how many have none. Where several may be true, none may be, too."""
-    there = rows.labels != "" if rows.labels.ndim == 1 else np.ones(len(rows), dtype=bool)
+    missing = MISSING if task in ("regression", "huber") else {""}  # a class may be called none, a number may not
+    there = np.array([rows.labels.ndim > 1 or label.lower() not in missing for label in rows.labels])
     if there.all():
         return rows
     require(bool(there.any()), "not one sample has a label: name another column with --label.")
@@ -67,17 +69,44 @@ def _keep_all_labels(rows: Rows, test: NDArray[np.bool_], task: TaskName) -> Non
             known |= named[place]
 
 
-def without(samples: Labelled, trusted: Labelled) -> Labelled:
-    """Samples without those that are trusted too, to the last bit of their inputs."""
-    if not (isinstance(samples, Samples) and isinstance(trusted, Samples)):
+def without(samples: list[Labelled], trusted: Labelled) -> list[Labelled]:
+    """Parts without the samples that are trusted too, to the last bit of their inputs.
+
+    For each trusted sample at most one goes, of the same label if there is one: in a table of few different values many
+    rows are equal by chance. Else one of another label goes, which the trusted sample corrects.
+    """
+    if not isinstance(trusted, Samples):
         return samples
-    known = set(_contents(trusted))
-    apart = torch.tensor([content not in known for content in _contents(samples)])
-    if apart.all():
+    both = [part for part in samples if isinstance(part, Samples)]
+    inputs = np.array([content for part in both for content in _contents(part)], dtype=object)
+    labels = [label for part in both for label in _labels(part)]
+    known = _contents(trusted)
+    same = _found(list(zip(inputs, labels, strict=True)), Counter(zip(known, _labels(trusted), strict=True)))
+    corrected = np.zeros(len(inputs), dtype=bool)
+    corrected[~same] = _found(inputs[~same].tolist(), Counter(known) - Counter(inputs[same].tolist()))
+    gone = same | corrected
+    if not gone.any():
         return samples
-    require(bool(apart.any()), "all samples are among the trusted ones: some have to be left to train and test on.")
-    warnings.warn(f"{int((~apart).sum())} samples are trusted ones too, and are left out.", stacklevel=4)
-    return samples.take(apart.nonzero().flatten())
+    apart = np.split(~gone, np.cumsum([len(part) for part in both])[:-1])
+    left = all(part.any() for part in apart)
+    require(left, "all samples are among the trusted ones: some have to be left to train and test on.")
+    told = f" ({corrected.sum()} with another label there, which is taken for the checked one)" * bool(corrected.any())
+    warnings.warn(f"{gone.sum()} samples are trusted ones too{told}, and are left out.", stacklevel=5)
+    return [part.take(torch.from_numpy(own.nonzero()[0])) for part, own in zip(both, apart, strict=True)]
+
+
+def _found(values: list[Any], budget: Counter[Any]) -> NDArray[np.bool_]:
+    """Which values a budget has; of equal ones the first, as many as it has."""
+    found = np.zeros(len(values), dtype=bool)
+    for place, value in enumerate(values):
+        found[place] = budget[value] > 0
+        budget[value] -= 1
+    return found
+
+
+def _labels(samples: Samples) -> list[str]:
+    """Labels as text, so that several of a sample compare as one does."""
+    return [str(label) for label in samples.labels.tolist()]
 
 
 def _contents(samples: Samples) -> list[int]:

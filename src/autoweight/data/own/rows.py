@@ -2,13 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from autoweight.errors import UserError
+
 Content = NDArray[Any] | dict[str, NDArray[Any]]
 """Texts, paths or arrays, one a sample; or the columns of a table."""
+
+MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
+"""What stands for a missing value, in letters of any size; of labels only nothing does, as a class may be called so."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,14 @@ class Rows:
             marked=None if self.marked is None else self.marked[positions],
             places=self.places[positions],
         )
+
+
+def read_utf8(path: Path) -> str:
+    """The text of a file."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from error
 
 
 class Parts(NamedTuple):

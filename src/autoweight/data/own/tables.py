@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -11,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoweight.config import DataConfig
-from autoweight.data.own.rows import Parts, Rows
+from autoweight.data.own.rows import MISSING, Parts, Rows
 from autoweight.data.own.targets import SEPARATOR
 from autoweight.errors import UserError, require, unknown
 
-MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
 LABEL_NAMES = ("label", "target", "class")
 _TRUE = {"1", "1.0", "true", "yes", "y", "x", "t"}
 _LARGEST_FIELD = 2**24
@@ -35,7 +35,7 @@ def read_table(path: Path, config: DataConfig) -> Parts:
     marks = trusted_column(table, label, config)
     columns = {name: column for name, column in table.columns.items() if name not in (label, marks)}
     marked = None if marks is None else marks_of(table.columns[marks])
-    return Parts(Rows.of(columns, words(table.columns[label]), table.names, marked))
+    return Parts(Rows.of(columns, label_words(table.columns[label]), table.names, marked))
 
 
 def load_table(path: Path) -> Table:
@@ -62,7 +62,7 @@ def label_column(table: Table, path: Path, config: DataConfig) -> str:
 def trusted_column(table: Table, label: str, config: DataConfig) -> str | None:
     """The column that marks trusted rows, if what was named is no file."""
     require(config.trusted != label, f"--trusted names the column of the labels, '{label}': name one that marks rows.")
-    return config.trusted if config.trusted in table.columns else None
+    return config.trusted if config.trusted and config.trusted in table.columns else None
 
 
 def marks_of(column: NDArray[Any]) -> NDArray[np.bool_]:
@@ -72,30 +72,34 @@ def marks_of(column: NDArray[Any]) -> NDArray[np.bool_]:
 
 def words(column: NDArray[Any]) -> NDArray[np.str_]:
     """A column as text, stripped; empty where a value is missing."""
+    return np.array(["" if word.lower() in MISSING else word for word in map(_word, column.tolist())], dtype=str)
+
+
+def label_words(column: NDArray[Any]) -> NDArray[np.str_]:
+    """Labels as text, stripped; empty where there is none, while words such as none or NA are labels."""
     return np.array([_word(value) for value in column.tolist()], dtype=str)
 
 
 def _word(value: Any) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else str(int(value)) if value.is_integer() else str(value)
-    word = str(value).strip()
-    return "" if word.lower() in MISSING else word
+    return str(value).strip()
 
 
 def _csv(path: Path) -> Table:
     csv.field_size_limit(_LARGEST_FIELD)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            delimiter = _delimiter(file.readline())
+            delimiter = _delimiter(next((line for line in file if line.strip()), ""))
             file.seek(0)
             reader = csv.reader(file, delimiter=delimiter)
-            header = [name.strip() for name in next(reader, [])]
-            rows = [(reader.line_num, row) for row in reader if row]
+            rows = [(reader.line_num, row) for row in reader if len(row) > 1 or "".join(row).strip()]
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from error
     except csv.Error as error:
         raise UserError(f"{path} cannot be read as a table: {error}.") from error
-    require(len(header) > 0, f"{path} is empty: a header and rows are expected.")
+    require(len(rows) > 0, f"{path} is empty: a header and rows are expected.")
+    header, rows = [name.strip() for name in rows[0][1]], rows[1:]
     twice = sorted({name for name in header if header.count(name) > 1})
     require(not twice, f"{path} has two columns called '{''.join(twice[:1])}': rename one.")
     for line, row in rows:
@@ -110,7 +114,7 @@ def _columns(rows: list[tuple[int, list[str]]]) -> list[tuple[str, ...]]:
 
 
 def _delimiter(header: str) -> str:
-    return max(",;\t|", key=header.count)
+    return max(",;\t|", key=re.sub(r'"[^"]*("|$)', "", header).count)  # names in quotes may hold any of them
 
 
 def _parquet(path: Path) -> Table:
@@ -127,12 +131,15 @@ def _parquet(path: Path) -> Table:
 
 
 def _arrow_column(column: Any, arrow: Any) -> NDArray[Any]:
-    """Numbers as floats, NaN where one is missing; lists as a cell of several names; all else as text."""
+    """Numbers as they are, NaN where one is missing; lists as a cell of several names; all else as text."""
     kind = column.type
     if arrow.types.is_list(kind) or arrow.types.is_large_list(kind):
         return np.array([SEPARATOR.join(map(str, value or [])) for value in column.to_pylist()], dtype=object)
-    if arrow.types.is_integer(kind) or arrow.types.is_floating(kind) or arrow.types.is_decimal(kind):
-        return column.cast(arrow.float64()).to_numpy(zero_copy_only=False)
+    if arrow.types.is_integer(kind) and column.null_count == 0:
+        return column.to_numpy()
+    if arrow.types.is_floating(kind) or arrow.types.is_decimal(kind):
+        return column.cast(arrow.float64(), safe=False).to_numpy()
+    # Whole numbers some of which are missing are text, too: as floats the large ones, such as ids, would run together.
     return np.array(["" if value is None else str(value) for value in column.to_pylist()], dtype=object)
 
 

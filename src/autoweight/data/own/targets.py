@@ -1,5 +1,6 @@
 """Labels of the user's own as numbers: classes by their names, several names a sample, or targets on a common scale."""
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from autoweight.config import TaskName
 from autoweight.data.labels import IGNORED
-from autoweight.data.own.rows import Rows
+from autoweight.data.own.rows import MISSING, Rows
 from autoweight.errors import UserError, require
 
 SEPARATOR = ";"
@@ -50,7 +51,8 @@ def _classes(train: Rows) -> Targets:
         f"labels of shape {train.labels.shape} are several a sample: add --training.task multilabel (zeros and ones), "
         "tokens (a class a token) or regression (numbers).",
     )
-    names = _sorted(np.unique(train.labels).tolist())
+    spelt = _spelling(np.unique(train.labels).tolist())
+    names = _sorted(list({spelt(label) for label in train.labels.tolist()}))
     require(len(names) > 1, f"there is one class only ('{''.join(names[:1])}'): there is nothing to tell apart.")
     _check_not_too_many(names, train, "name another --label, or, for numbers, add --training.task regression")
     several = next((name for name in names if SEPARATOR in name), None)
@@ -59,13 +61,39 @@ def _classes(train: Rows) -> Targets:
             f"'{several}' is taken for one class: for several labels a sample, add --training.task multilabel.",
             stacklevel=5,
         )
+    odd = next((name for name in names if name.lower() in MISSING), None)
+    if odd is not None:
+        warnings.warn(f"'{odd}' is taken for a class: leave cells empty where a label is missing.", stacklevel=5)
     places = {name: place for place, name in enumerate(names)}
 
     def encode(rows: Rows) -> Tensor:
-        _check_known(rows, [{label} for label in rows.labels.tolist()], names)
-        return torch.tensor([places[label] for label in rows.labels.tolist()], dtype=torch.long)
+        labels = [spelt(label) for label in rows.labels.tolist()]
+        _check_known(rows, [{label} for label in labels], names)
+        return torch.tensor([places[label] for label in labels], dtype=torch.long)
 
     return Targets(encode, len(names), tuple(names))
+
+
+def _spelling(labels: list[str]) -> Callable[[str], str]:
+    """One spelling for each label: where all are numbers, the shortest of equal ones, such as 1 and 1.0."""
+    spellings: dict[Any, str] = {}
+    for label in sorted(labels, key=len):
+        spellings.setdefault(_number(label), label)
+    return (lambda label: label) if None in spellings else lambda label: spellings.get(_number(label), label)
+
+
+def _number(label: str) -> int | float | None:
+    """The number that a label is, if it is one; whole ones are exact, however large."""
+    if "_" in label:  # Python reads 1_0 as 10
+        return None
+    try:
+        return int(label)
+    except ValueError:
+        pass
+    try:
+        return float(label) if math.isfinite(float(label)) else None
+    except ValueError:
+        return None
 
 
 def _several(train: Rows) -> Targets:
@@ -158,7 +186,7 @@ def _check_known(rows: Rows, labels: list[set[Any]], names: list[Any]) -> None:
 def _sorted(names: list[str]) -> list[str]:
     """Numbers by their size, all else by the alphabet."""
     try:
-        return sorted(names, key=float)
+        return sorted(sorted(names), key=float)  # large whole numbers may be the same as floats
     except ValueError:
         return sorted(names)
 

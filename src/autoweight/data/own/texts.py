@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from autoweight.config import TEXT_BUCKETS, DataConfig
-from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows
-from autoweight.data.own.tables import TABLES, label_column, load_table, marks_of, trusted_column, words
+from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows, read_utf8
+from autoweight.data.own.tables import TABLES, label_column, label_words, load_table, marks_of, trusted_column
 from autoweight.data.own.targets import SEPARATOR
-from autoweight.errors import UserError, require, unknown
+from autoweight.errors import require, unknown
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _FASTTEXT = "__label__"
@@ -59,17 +59,13 @@ def _column(path: Path, config: DataConfig) -> Parts:
     marks = trusted_column(table, label, config)
     marked = None if marks is None else marks_of(table.columns[marks])
     texts = np.array([str(text) for text in table.columns[config.text].tolist()], dtype=object)
-    return Parts(Rows.of(texts, words(table.columns[label]), table.names, marked))
+    return Parts(Rows.of(texts, label_words(table.columns[label]), table.names, marked))
 
 
 def _lines(path: Path) -> Parts:
     """A label, a tab and a text on each line; or fastText's `__label__NAME text`, which may name several labels."""
     labels, texts, names = [], [], []
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from error
-    for number, line in enumerate(content.splitlines(), start=1):
+    for number, line in enumerate(read_utf8(path).splitlines(), start=1):
         if not line.strip():
             continue
         named = re.match(rf"(?:{_FASTTEXT}\S+\s+)+", line)
