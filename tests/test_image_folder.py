@@ -27,6 +27,7 @@ def test_image_folder(tmp_path):
     images(tmp_path, cat=255, ant=0)
     (tmp_path / "train" / "cat" / "notes.txt").write_text("not an image")
     (tmp_path / "train" / ".hidden").mkdir()
+    (tmp_path / "train" / "__MACOSX").mkdir()  # which a zip from a Mac leaves
     pool, test = DATASETS["imagefolder"](tmp_path)
     assert pool.labels.tolist() == test.labels.tolist() == [0, 0, 1, 1]
     assert pool.class_names == ("ant", "cat")

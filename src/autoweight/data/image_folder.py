@@ -69,7 +69,7 @@ def _parts(folder: Path) -> tuple[dict[str, list[Path]], dict[str, list[Path]]]:
 def class_files(part: Path) -> dict[str, list[Path]]:
     """The images of each class, in alphabetical order."""
     require(part.is_dir(), f"{part} is not a folder: images are expected as {part}/CLASS/*.jpg.")
-    folders = sorted(path for path in part.iterdir() if path.is_dir() and not path.name.startswith("."))
+    folders = sorted(path for path in part.iterdir() if path.is_dir() and not path.name.startswith((".", "__MACOSX")))
     require(len(folders) > 0, f"{part} holds no class folders: images are expected as {part}/CLASS/*.jpg.")
     files = {path.name: _images(path) for path in folders}
     for name, images in files.items():
