@@ -83,6 +83,17 @@ def test_regression_in_one_call():
     assert fitted.val_score > 0.5
 
 
+def test_a_strategy_that_looks_at_classes_is_refused_for_numbers():
+    training = TrainingConfig("regression", epochs=4, batch_size=16, num_stages=4)
+    with pytest.raises(aw.UserError, match="regression has no feature 'entropy'"):
+        aw.fit(
+            lambda: nn.Linear(2, 1),
+            (torch.randn(60, 2), torch.randn(60)),
+            weigher=aw.Strategy(torch.zeros(1, 3), aw.Rule(("loss", "entropy"))),
+            training=training,
+        )
+
+
 def test_the_audit_needs_a_weigher():
     with pytest.raises(aw.UserError, match="the audit reads what a weigher remembers, and none was used"):
         _ = aw.fit(make_model, make_blobs(), weigher=None, training=SHORT).issues

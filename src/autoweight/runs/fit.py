@@ -22,7 +22,7 @@ from autoweight.methods.method import Method, Weighted
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy import Weigher
 from autoweight.strategy.shipped import load
-from autoweight.training.checks import check_training
+from autoweight.training.checks import check_method, check_training
 from autoweight.training.device import check_device, isolated
 from autoweight.training.evaluate import score
 from autoweight.training.loop import StageReport, Training, train
@@ -103,6 +103,7 @@ def fit(
     check_training_data(train_part, val, training.batch_size)
     check_training(make_model, train_part, training, device)
     method = _method(weigher, train_part)
+    check_method("the method", method, make_model, train_part, val, training, device)
     history: list[StageReport] = []
 
     def report(stage: StageReport) -> None:
