@@ -55,8 +55,12 @@ class Streamed(Labelled):
         labels: Any = None,
         num_classes: int | None = None,
         task: TaskName = "classification",
+        source: Tensor | None = None,
     ) -> "Streamed":
-        """A checked stream; `labels` spares the reading of a data set that does not tell them."""
+        """A checked stream; `labels` spares the reading of a data set that does not tell them.
+
+        `source` has the positions at which a data set holds its samples, where they do not count from 0.
+        """
         reading = reading or Reading()
         check_map_style(dataset)
         _check_reading(reading)
@@ -68,7 +72,8 @@ class Streamed(Labelled):
         except (ValueError, TypeError) as error:
             raise UserError(f"labels must be numbers, all of one shape, but are not: {first_line(error)}.") from error
         checked, classes = check_labels(given, num_classes, task)
-        one = cls(dataset, reading, torch.zeros(0, 1), checked, checked, positions, classes, bad=bad)
+        source = positions if source is None else source
+        one = cls(dataset, reading, torch.zeros(0, 1), checked, checked, source, classes, bad=bad)
         return replace(one, example=one.head(2))
 
     @property
