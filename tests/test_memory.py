@@ -133,6 +133,18 @@ def test_a_memory_goes_on_from_a_checkpoint(tmp_path):
         assert torch.equal(one, two)
 
 
+def test_a_memory_that_has_grown_goes_back_to_what_it_was():
+    strategy, batches = strategy_of(), list(visits(2))
+    expected = weights_of(strategy, batches)
+    kept = {name: one.clone() for name, one in strategy.state_dict().items()}
+    weights_of(strategy, [(*batches[0][:3], batches[0][3] + SAMPLES)])
+    strategy.load_state_dict(kept)
+    assert all(torch.equal(one, kept[name]) for name, one in strategy.state_dict().items())
+    strategy.load_state_dict({})
+    assert strategy.state_dict() == {}
+    assert all(map(torch.equal, weights_of(strategy, batches), expected))
+
+
 def test_a_sample_whose_loss_is_no_number_is_not_remembered_and_harms_nobody():
     strategy = strategy_of()
     losses, logits, labels, indices = next(visits(1))

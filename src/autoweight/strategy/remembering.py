@@ -67,8 +67,13 @@ class Remembering(Weigher):
         return weigh_once(self, losses, logits, labels, progress, indices)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take back what `state_dict` gave; the first batch then has to have the labels that it remembers."""
-        if state and self.memory is None:
+        """Take back what `state_dict` gave; the first batch then has to have the labels that it remembers.
+
+        What was not reserved gets the state's size, be it smaller; with the state before the first batch, it forgets.
+        """
+        if not state and not self._reserved:
+            self.memory, self.testimony = None, Testimony.empty(0)
+        elif not self._reserved:
             require(
                 {"label", "loss_sums"} <= state.keys(), f"{type(self).__name__} was given a state that is no memory."
             )
