@@ -207,6 +207,22 @@ def test_memories_of_another_data_set_get_one_sentence():
         grown.weigh(losses, torch.randn(5, 7), labels, progress=0.6, indices=indices)
 
 
+def test_tokens_of_another_length_would_lie_in_each_others_places():
+    def weigh(tokens: int, indices=(1, 2)):
+        labels = torch.zeros(2, tokens, dtype=torch.long)
+        shapes = torch.rand(2, tokens), torch.randn(2, tokens, CLASSES), labels
+        return strategy.weigh(*shapes, progress=0.6, indices=torch.tensor(indices))
+
+    strategy = strategy_of()
+    weigh(5)
+    weigh(5)
+    with pytest.raises(aw.UserError, match="samples have 10 tokens, but had 5 before"):
+        weigh(10)
+    weigh(2, [[90, 91], [92, 93]])  # whoever tells a place for each token knows better
+    strategy.load_state_dict({})
+    weigh(10)
+
+
 def test_a_constant_may_remember_too():
     constant = aw.Constant(loss=0.0, margin=3.0, bias=0.0, warmup=0.0)
     model, data = nn.Linear(2, 3), torch.randn(6, 2)
