@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from autoweight.data.digests import digests
 from autoweight.data.loader import Loader
 from autoweight.data.reading import Reading
 from autoweight.data.streamed import Streamed
-from autoweight.finding.fingerprint import digests
 from autoweight.ranks import ALONE, Ranks
 from autoweight.training.loop import make_loader
 

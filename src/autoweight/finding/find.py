@@ -12,11 +12,12 @@ from torch import nn
 from autoweight.config import Augmentation, SearchConfig, TrainingConfig
 from autoweight.data import check_training_data
 from autoweight.data.convert import DataLike
+from autoweight.data.digests import digests
 from autoweight.data.streamed import warn_of_skipped
 from autoweight.errors import require
 from autoweight.finding.agents import make_agent
 from autoweight.finding.checks import check_search, warn_of_validation
-from autoweight.finding.fingerprint import digests, fingerprint
+from autoweight.finding.fingerprint import fingerprint
 from autoweight.finding.loop import Found, Progress, SearchLoop
 from autoweight.finding.tasks import SearchTask, check_together, samples_of, tasks_of
 from autoweight.models import make_network

@@ -88,7 +88,7 @@ def fit(
     fit; with random transforms, a `collate_fn`, more than 4 GB, or `stream=True`, they are read as they come, by
     `num_workers` processes. `weigher` is the name of a shipped strategy, a file, a weigher, a method, or None.
     `training` is by default AdamW with a cosine, of a length that suits the data. With a `checkpoint`, the path of a
-    file, a training that was killed goes on when it is called again.
+    file, a training that was killed goes on when it is called again; a file of another training is refused.
     """
     _check(training, seed, checkpoint)
     check_device(device)
