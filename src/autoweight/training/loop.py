@@ -101,10 +101,11 @@ def train(
 ) -> Outcome:
     """Train networks side by side; with a checkpoint, go on from there.
 
-    The start of a network, its batches, and what is random inside it depend on its seed and the stage alone, so that a
-    training that was killed and goes on ends with the same parameters. The networks need the same number of steps. One
-    whose loss turns NaN reports no more; the others go on without it. Several ranks, which all have to call this, each
-    take a part of every batch; what they end with is the same on all of them.
+    The start of a network, its batches, and what is random inside it depend on its seed and the step alone, so that a
+    training that was killed and goes on ends with the same parameters. Steps that are captured side by side share their
+    random numbers, so that dropout, for one, depends there on the other networks too. All need the same number of
+    steps. One whose loss turns NaN reports no more; the others go on without it. Several ranks, which all have to call
+    this, each take a part of every batch; what they end with is the same on all of them.
     """
     ranks.connect()
     first = trainings[0]
