@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from autoweight.config import TaskName
 from autoweight.data.dataset import Samples
-from autoweight.data.inputs import parts
+from autoweight.data.inputs import row_hashes
 from autoweight.data.labelled import Labelled
 from autoweight.data.own.rows import Rows
 from autoweight.data.own.targets import labels_of
@@ -71,15 +71,10 @@ def without(samples: Labelled, trusted: Labelled) -> Labelled:
     """Samples without those that are trusted too, to the last bit of their inputs."""
     if not (isinstance(samples, Samples) and isinstance(trusted, Samples)):
         return samples
-    known = set(_contents(trusted))
-    apart = torch.tensor([content not in known for content in _contents(samples)])
+    known = set(row_hashes(trusted.inputs))
+    apart = torch.tensor([content not in known for content in row_hashes(samples.inputs)])
     if apart.all():
         return samples
     require(bool(apart.any()), "all samples are among the trusted ones: some have to be left to train and test on.")
     warnings.warn(f"{int((~apart).sum())} samples are trusted ones too, and are left out.", stacklevel=4)
     return samples.take(apart.nonzero().flatten())
-
-
-def _contents(samples: Samples) -> list[int]:
-    rows = [part.reshape(len(part), -1).contiguous().view(torch.uint8) for part in parts(samples.inputs)]
-    return [hash(row.tobytes()) for row in torch.cat(rows, dim=1).numpy()]
