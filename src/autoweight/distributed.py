@@ -7,8 +7,9 @@ from torch import Tensor
 from torch import distributed as dist
 from torch.nn.functional import pad
 
+from autoweight.config import IGNORED
 from autoweight.strategy.remembering import Remembering, places_of, weigh_once
-from autoweight.strategy.weigher import IGNORED, Weigher
+from autoweight.strategy.weigher import Weigher
 
 
 def num_processes() -> int:
