@@ -1,5 +1,7 @@
 """One call that trains."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from sklearn.datasets import load_digits
@@ -88,9 +90,39 @@ def test_regression_in_one_call():
     assert fitted.val_score > 0.5
 
 
+def test_a_strategy_that_looks_at_classes_is_refused_for_numbers():
+    training = TrainingConfig("regression", epochs=4, batch_size=16, num_stages=4)
+    with pytest.raises(aw.UserError, match="regression has no feature 'entropy'"):
+        aw.fit(
+            lambda: nn.Linear(2, 1),
+            (torch.randn(60, 2), torch.randn(60)),
+            weigher=aw.Strategy(torch.zeros(1, 3), aw.Rule(("loss", "entropy"))),
+            training=training,
+        )
+
+
 def test_the_audit_needs_a_weigher():
     with pytest.raises(aw.UserError, match="the audit reads what a weigher remembers, and none was used"):
         _ = aw.fit(make_model, make_blobs(), weigher=None, training=SHORT).issues
+
+
+def test_a_checkpoint_of_another_training_is_refused(tmp_path):
+    def fit(data=0, **changes):
+        given = {"weigher": aw.load("auto"), "training": SHORT, "seed": 1, "checkpoint": tmp_path / "kept"}
+        return aw.fit(make_model, make_blobs(seed=data), **given | changes)
+
+    first = fit()
+    again = fit()
+    assert again.history == []
+    assert all(map(torch.equal, first.network.parameters(), again.network.parameters()))
+    tables = torch.zeros(1, 3), torch.ones(1, 3)
+    others = [{"seed": 2}, {"data": 3}, {"training": replace(SHORT, learning_rate=0.02)}, {"weigher": None}]
+    for other in [*others, {"weigher": aw.Strategy(tables[0])}]:
+        with pytest.raises(aw.UserError, match="the checkpoint is of another training"):
+            fit(**other)
+    fit(weigher=aw.Strategy(tables[0]), checkpoint=tmp_path / "other")
+    with pytest.raises(aw.UserError, match="the checkpoint is of another training"):
+        fit(weigher=aw.Strategy(tables[1]), checkpoint=tmp_path / "other")
 
 
 def test_a_training_that_blows_up_says_so():

@@ -133,6 +133,18 @@ def test_a_memory_goes_on_from_a_checkpoint(tmp_path):
         assert torch.equal(one, two)
 
 
+def test_a_memory_that_has_grown_goes_back_to_what_it_was():
+    strategy, batches = strategy_of(), list(visits(2))
+    expected = weights_of(strategy, batches)
+    kept = {name: one.clone() for name, one in strategy.state_dict().items()}
+    weights_of(strategy, [(*batches[0][:3], batches[0][3] + SAMPLES)])
+    strategy.load_state_dict(kept)
+    assert all(torch.equal(one, kept[name]) for name, one in strategy.state_dict().items())
+    strategy.load_state_dict({})
+    assert strategy.state_dict() == {}
+    assert all(map(torch.equal, weights_of(strategy, batches), expected))
+
+
 def test_a_sample_whose_loss_is_no_number_is_not_remembered_and_harms_nobody():
     strategy = strategy_of()
     losses, logits, labels, indices = next(visits(1))
@@ -193,6 +205,22 @@ def test_memories_of_another_data_set_get_one_sentence():
     weights_of(grown, visits(3))
     with pytest.raises(aw.UserError, match="the network answers with 7 classes, but the memory is of 4"):
         grown.weigh(losses, torch.randn(5, 7), labels, progress=0.6, indices=indices)
+
+
+def test_tokens_of_another_length_would_lie_in_each_others_places():
+    def weigh(tokens: int, indices=(1, 2)):
+        labels = torch.zeros(2, tokens, dtype=torch.long)
+        shapes = torch.rand(2, tokens), torch.randn(2, tokens, CLASSES), labels
+        return strategy.weigh(*shapes, progress=0.6, indices=torch.tensor(indices))
+
+    strategy = strategy_of()
+    weigh(5)
+    weigh(5)
+    with pytest.raises(aw.UserError, match="samples have 10 tokens, but had 5 before"):
+        weigh(10)
+    weigh(2, [[90, 91], [92, 93]])  # whoever tells a place for each token knows better
+    strategy.load_state_dict({})
+    weigh(10)
 
 
 def test_a_constant_may_remember_too():

@@ -12,6 +12,7 @@ from autoweight.config import DataConfig
 from autoweight.data import load_pool
 from autoweight.data.own import load_own
 from autoweight.data.streamed import Streamed
+from autoweight.errors import UserError
 from autoweight.models import NETWORKS, make_network
 from autoweight.runs import compare
 
@@ -200,6 +201,18 @@ def test_images_in_parts_trusted_lists_and_bad_ones(tmp_path):
     with pytest.warns(UserWarning, match=r"1 images cannot be read and were skipped: .*bee/3.png"):
         data = load_own(own(whole, bad_samples="skip"))
     assert "bee/3.png" not in {*data.train.names, *data.test.names}
+
+
+def test_streams_know_positions_in_the_data_set_too(tmp_path):
+    photos(tmp_path / "photos", count=8)
+    memory, stream = (load_own(own(tmp_path / "photos", image_size=9, stream=streamed)) for streamed in (False, True))
+    for one, two in ((memory.train, stream.train), (memory.test, stream.test)):
+        assert two.source.tolist() == one.source.tolist() != list(range(len(one)))
+        assert torch.equal(two.in_memory().inputs, one.inputs)
+    first = int(stream.train.source[5])
+    (tmp_path / "photos" / stream.train.names[5]).write_bytes(b"no image")
+    with pytest.raises(UserError, match=rf"sample {first} \(.*\.png\) cannot be read"):
+        stream.train.in_memory()
 
 
 def test_streamed_images_train_to_the_same_network(tmp_path):

@@ -18,6 +18,7 @@ import autoweight as aw
 from autoweight import ranks
 from autoweight.cli.run import run
 from autoweight.finding import prepare_search
+from autoweight.runs.audit import audit_run
 from autoweight.runs.shared import opened
 from autoweight.training.split import check_split, synchronised
 
@@ -118,10 +119,14 @@ def test_a_search_does_not_depend_on_the_number_of_ranks(tmp_path, searched):
 
 
 def test_a_training_over_ranks_is_that_of_one_process_to_rounding(split, tmp_path_factory):
-    for one, two in zip(lines(split), lines(in_one_process(TRAIN, tmp_path_factory)), strict=True):
+    alone = in_one_process(TRAIN, tmp_path_factory)
+    for one, two in zip(lines(split), lines(alone), strict=True):
         for key in two.keys() - {"weights"}:  # of which a rank sees its part alone
             value = two[key]
             assert one[key] == (pytest.approx(value, rel=1e-4) if key == "train_loss" else value)
+    audits = [audit_run(folder) for folder in (split, alone)]
+    assert_close(*(torch.as_tensor(audit.columns["margin"]) for audit in audits), atol=1e-4, rtol=1e-4)
+    assert all(len(audit.issues) == 320 for audit in audits)
 
 
 @pytest.mark.parametrize("verb", ["train", "compare"])

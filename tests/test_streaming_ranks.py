@@ -7,14 +7,17 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from autoweight.data.digests import digests
 from autoweight.data.loader import Loader
-from autoweight.finding.fingerprint import digests
+from autoweight.data.reading import Reading
+from autoweight.data.streamed import Streamed
 from autoweight.ranks import ALONE, Ranks
 from autoweight.training.loop import make_loader
 
 from .conftest import make_blobs
 from .launch import Launched
 from .stream_jobs import over_ranks, streamed, trained
+from .test_streaming import Blobs
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +51,15 @@ def test_a_streamed_training_over_ranks_is_that_of_one_process_to_rounding(found
 
 def test_ranks_skip_what_cannot_be_read_between_them(found):
     assert found[0]["skipped"].keys() | found[1]["skipped"].keys() == {7, 20}
+
+
+def test_a_rank_fills_its_part_up_and_no_more():
+    data, bad = Blobs(bad=(7,)), {}
+    stream = Streamed.of(data, Reading(bad_samples="skip"), labels=data.blobs.labels)
+    for rank in range(2):
+        loader = make_loader(replace(stream, bad=bad), 4, 1, "none", Ranks(rank, 2))
+        assert {len(batch.labels) for batch in loader.batches(0, 30)} == {2}
+    assert bad.keys() == {7}
 
 
 def test_ranks_go_on_in_the_middle_of_an_epoch_to_the_same_bits(found):

@@ -53,6 +53,10 @@ def main(rank: int, meeting: str, out: str) -> None:
     remembering = aw.load("auto")
     weigh_global(remembering, losses, logits, labels, 0.0, sentences)
     found["token_memory"] = remembering.state_dict()
+    try:
+        weigh_global(remembering, *tokens(3), 0.1, torch.arange(3))
+    except aw.UserError as error:
+        found["refused"] = str(error)
     found["tokens"] = weigh_global(constant, losses, logits, labels, 0.9)
     torch.save(found, out)
     dist.destroy_process_group()

@@ -7,8 +7,9 @@ from torch import Tensor
 from torch import distributed as dist
 from torch.nn.functional import pad
 
-from autoweight.strategy.remembering import places_of, weigh_once
-from autoweight.strategy.weigher import IGNORED, Weigher
+from autoweight.config import IGNORED
+from autoweight.strategy.remembering import Remembering, places_of, weigh_once
+from autoweight.strategy.weigher import Weigher
 
 
 def num_processes() -> int:
@@ -52,6 +53,8 @@ def _weigh_tokens(
     longest = max(_sizes(losses.shape[1], losses.device))
     places = indices
     if indices is not None and indices.shape != losses.shape:
+        if isinstance(weigher, Remembering):
+            weigher.check_tokens(longest)
         blocks = losses.new_empty(len(losses), longest)  # as many places a sample as the longest has tokens
         places = places_of(indices, blocks).view(len(losses), longest)[:, : losses.shape[1]]
     given = None if places is None else places[valid.to(places.device)]

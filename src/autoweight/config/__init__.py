@@ -15,9 +15,18 @@ from autoweight.config.search import (
     TrustRegionConfig,
     Update,
 )
-from autoweight.config.training import OptimizerName, Precision, Schedule, ScheduleFunction, TaskName, TrainingConfig
+from autoweight.config.training import (
+    IGNORED,
+    OptimizerName,
+    Precision,
+    Schedule,
+    ScheduleFunction,
+    TaskName,
+    TrainingConfig,
+)
 
 __all__ = [
+    "IGNORED",
     "TEXT_BUCKETS",
     "ActorCriticConfig",
     "AgentName",

@@ -12,6 +12,9 @@ OptimizerName = Literal["sgd", "adam", "adamw"]
 Schedule = Literal["stages", "cosine", "linear", "constant"]
 Precision = Literal["float32", "bfloat16"]
 
+IGNORED = -100
+"""The label of tokens that do not count, as PyTorch and Hugging Face have it."""
+
 PAPER_STAGES = 20
 PAPER_DROPS = (10, 13, 16)
 """Stages of 20 at whose start the paper's learning rate falls."""

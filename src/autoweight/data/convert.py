@@ -1,8 +1,8 @@
 """Samples from what users hold: tensors, arrays, or a map-style PyTorch `Dataset`."""
 
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from autoweight.data.labelled import Labelled
 from autoweight.data.reading import Reading, is_random, random_numbers_kept, split_row
 from autoweight.data.streamed import Streamed, check_map_style
 from autoweight.errors import UserError, first_line, require
+
+P = ParamSpec("P")
+Set = TypeVar("Set", bound=Labelled)
 
 DataLike = Labelled | tuple[Any, Any] | Dataset[Any]
 
@@ -76,6 +79,14 @@ def as_data(
     if stream or (stream is None and (reading.collate_fn is not None or _is_large(data, reading) or is_random(data))):
         return Streamed.of(data, reading, task=task)
     return as_samples(data, task=task, label_key=reading.label_key)
+
+
+def of_part(name: str, convert: Callable[P, Set], *data: P.args, **how: P.kwargs) -> Set:
+    """What `convert` makes of a part of the data; what is wrong with it is said of that part."""
+    try:
+        return convert(*data, **how)
+    except UserError as error:
+        raise UserError(f"the {name} data cannot be used: {error}") from error
 
 
 def _is_pair(data: Any) -> bool:

@@ -9,11 +9,14 @@ from autoweight.data.splits import stratified_split
 from autoweight.errors import UserError
 
 _TEST_SIZE = 547
-_TEST_SEED = 0  # the test part is always the same: no search or choice ever sees it
+_TEST_SEED = 0  # the test part is always the same: no search or choice ever looks at it
 
 
 def digits(folder: Path | None = None) -> tuple[Samples, Samples]:
-    """1,250 digits to train on and 547 to test on, standardised, `[n, 1, 8, 8]`; needs no folder."""
+    """1,250 digits to train on and 547 to test on, `[n, 1, 8, 8]`; needs no folder.
+
+    They are standardised by one mean and one deviation over the pixels of all of them, those to test on too.
+    """
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:

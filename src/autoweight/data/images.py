@@ -80,6 +80,30 @@ class ArchivedImages(Images):
             return BytesIO(file.read(size)), f"the image at byte {offset} of {shard}"
 
 
+class Placed(Raw):
+    """Images that are asked for by their places in the data set that they were taken from, in its order."""
+
+    def __init__(self, images: Images, places: NDArray[np.int64]) -> None:
+        self.images, self.places = images, places
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, position: int) -> tuple[Tensor, int]:
+        return self.images[self._own(position)]
+
+    def raw(self, position: int) -> tuple[Tensor, int]:
+        """What the images give."""
+        return self.images.raw(self._own(position))
+
+    def finish(self, inputs: Inputs) -> Inputs:
+        """As the images have it."""
+        return self.images.finish(inputs)
+
+    def _own(self, position: int) -> int:
+        return int(np.searchsorted(self.places, position))
+
+
 def image_set(content: Any, size: int) -> Images:
     """Images without labels, from paths or from places in archives."""
     return (

@@ -5,11 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from autoweight.config import TaskName
+from autoweight.config import IGNORED, TaskName
 from autoweight.errors import require
-
-IGNORED = -100
-"""The label of tokens that do not count, as PyTorch and Hugging Face have it."""
 
 
 def check_labels(labels: Tensor, num_classes: int | None, task: TaskName) -> tuple[Tensor, int]:

@@ -55,8 +55,12 @@ class Streamed(Labelled):
         labels: Any = None,
         num_classes: int | None = None,
         task: TaskName = "classification",
+        source: Tensor | None = None,
     ) -> "Streamed":
-        """A checked stream; `labels` spares the reading of a data set that does not tell them."""
+        """A checked stream; `labels` spares the reading of a data set that does not tell them.
+
+        `source` has the positions at which a data set holds its samples, where they do not count from 0.
+        """
         reading = reading or Reading()
         check_map_style(dataset)
         _check_reading(reading)
@@ -68,7 +72,8 @@ class Streamed(Labelled):
         except (ValueError, TypeError) as error:
             raise UserError(f"labels must be numbers, all of one shape, but are not: {first_line(error)}.") from error
         checked, classes = check_labels(given, num_classes, task)
-        one = cls(dataset, reading, torch.zeros(0, 1), checked, checked, positions, classes, bad=bad)
+        source = positions if source is None else source
+        one = cls(dataset, reading, torch.zeros(0, 1), checked, checked, source, classes, bad=bad)
         return replace(one, example=one.head(2))
 
     @property
@@ -182,7 +187,7 @@ class StreamedLoader(Loader):
         """What is read for the batches of these steps, on the host, and the rows of the plan that describe them."""
         tickets = Tickets(lambda: (self._tickets(epoch, row.indices) for epoch, row in self._rows(start, stop)))
         for (epoch, row), batch in zip(self._rows(start, stop), self.samples.read(tickets), strict=True):
-            if len(batch.kept) < min(2, self.batch_size):
+            if len(batch.kept) < min(2, len(row.indices)):
                 yield self._topped_up(epoch, row, batch)
             else:
                 assert batch.inputs is not None
@@ -190,13 +195,14 @@ class StreamedLoader(Loader):
 
     def _topped_up(self, epoch: int, row: EpochPlan, short: ReadBatch) -> tuple[Inputs, EpochPlan]:
         """What is left of a batch, and others in the places of those that could not be read."""
+        size = len(row.indices)  # of a rank's part, fewer than the batch has
         generator = torch.Generator().manual_seed(mix(self.seed, epoch, *row.indices.tolist()))
         others = torch.randperm(len(self.samples), generator=generator)
-        others = others[~torch.isin(others, row.indices)][: self.batch_size + _LOOKED_AT]
+        others = others[~torch.isin(others, row.indices)][: size + _LOOKED_AT]
         indices = torch.cat([row.indices[short.kept], others])
         (batch,) = self.samples.read([self._tickets(epoch, indices)])
-        kept = batch.kept[: self.batch_size]
-        if batch.inputs is None or len(kept) < min(2, self.batch_size):
+        kept = batch.kept[:size]
+        if batch.inputs is None or len(kept) < min(2, size):
             raise RunError(f"next to no samples can be read, nor others in their places: {short.bad[0].why}.")
         own = EpochPlan(indices[kept], *(part[: len(kept)] for part in row[1:]))
         return rows(batch.inputs, slice(len(kept))), own

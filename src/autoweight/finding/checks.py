@@ -2,12 +2,9 @@
 
 import warnings
 
-import torch
-from torch import Tensor
-
 from autoweight.config import SearchConfig, TrainingConfig
 from autoweight.data.dataset import Samples
-from autoweight.data.inputs import parts
+from autoweight.data.inputs import row_hashes
 from autoweight.data.labelled import Labelled
 from autoweight.errors import require, unknown
 from autoweight.strategy import Rule
@@ -62,14 +59,5 @@ def warn_of_validation(train: Labelled, val: Samples) -> None:
 
 def _shared(train: Samples, val: Samples) -> int:
     """How many validation inputs are training inputs, to the last bit."""
-    known = set(_rows(train))
-    return sum(row in known for row in _rows(val))
-
-
-def _rows(samples: Samples) -> list[int]:
-    rows = [_bytes(part) for part in parts(samples.inputs)]
-    return [hash(row.tobytes()) for row in torch.cat(rows, dim=1).cpu().numpy()]
-
-
-def _bytes(part: Tensor) -> Tensor:
-    return part.reshape(len(part), -1).contiguous().view(torch.uint8)
+    known = set(row_hashes(train.inputs))
+    return sum(row in known for row in row_hashes(val.inputs))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,11 +11,12 @@ from torch import nn
 from autoweight.config import Augmentation, SearchConfig, TrainingConfig
 from autoweight.data import check_training_data
 from autoweight.data.convert import DataLike
+from autoweight.data.digests import digests
 from autoweight.data.streamed import warn_of_skipped
 from autoweight.errors import require
 from autoweight.finding.agents import make_agent
 from autoweight.finding.checks import check_search, warn_of_validation
-from autoweight.finding.fingerprint import digests, fingerprint
+from autoweight.finding.fingerprint import fingerprint
 from autoweight.finding.loop import Found, Progress, SearchLoop
 from autoweight.finding.tasks import SearchTask, check_together, samples_of, tasks_of
 from autoweight.models import make_network
@@ -24,8 +24,8 @@ from autoweight.ranks import ALONE, Ranks, of_process_group
 from autoweight.storage.shared import SharedCheckpointFile
 from autoweight.strategy import Rule, Strategy
 from autoweight.strategy.regime import Regime
-from autoweight.training.checks import check_training
-from autoweight.training.device import check_device, few_threads, isolated
+from autoweight.training.checks import check_call, check_file, check_training
+from autoweight.training.device import few_threads, isolated
 from autoweight.workers import Problem, make_crew
 
 
@@ -66,9 +66,7 @@ def search(
         seed=seed,
         device=device,
     )
-    require(
-        checkpoint is None or not Path(checkpoint).is_dir(), f"checkpoint takes a file, but {checkpoint!r} is a folder."
-    )
+    check_file(checkpoint)
     ranks = of_process_group() if distributed else ALONE
     job.check(ranks)
     return job.run(None if checkpoint is None else Path(checkpoint), listen, ranks)
@@ -151,10 +149,7 @@ def prepare_search(
     """Everything that a search needs, checked; `UserError` for what would end it."""
     config, training = config or SearchConfig(), training or TrainingConfig()
     require(isinstance(config, SearchConfig), f"config takes an aw.SearchConfig, but is {config!r}.")
-    require(isinstance(training, TrainingConfig), f"training takes an aw.TrainingConfig, but is {training!r}.")
-    whole = isinstance(seed, Integral) and not isinstance(seed, bool)
-    require(whole and 0 <= seed < 2**31, f"seed goes from 0 to 2147483647, but is {seed!r}.")
-    check_device(device)
+    check_call(training, seed, device)
     tasks = tasks_of(make_model, train_data, val_data)
     trainings = tuple(task.training or training for task in tasks)
     problems = []

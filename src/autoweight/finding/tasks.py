@@ -9,10 +9,10 @@ from torch import nn
 
 from autoweight.config import Augmentation, SearchConfig, TrainingConfig
 from autoweight.data import Samples, as_samples
-from autoweight.data.convert import DataLike
+from autoweight.data.convert import DataLike, of_part
 from autoweight.data.labelled import Labelled
 from autoweight.data.streamed import Streamed
-from autoweight.errors import UserError, require
+from autoweight.errors import require
 from autoweight.workers import Problem
 
 
@@ -51,9 +51,10 @@ def tasks_of(make_model: Any, train_data: Any, val_data: Any) -> list[SearchTask
 
 def samples_of(task: SearchTask, training: TrainingConfig) -> tuple[Labelled, Samples]:
     """A task's training set, which may be a stream, and its validation set, with one number of classes."""
-    val = _samples("validation", task.val_data, training)
-    streamed = isinstance(task.train_data, Streamed)
-    train: Any = task.train_data if streamed else _samples("training", task.train_data, training)
+    val = of_part("validation", as_samples, task.val_data, task=training.task)
+    train: Any = task.train_data
+    if not isinstance(train, Streamed):
+        train = of_part("training", as_samples, train, task=training.task)
     if task.true_labels is not None:
         true_labels = torch.as_tensor(task.true_labels).to(train.labels)
         require(
@@ -81,10 +82,3 @@ def check_together(problems: Sequence[Problem], config: SearchConfig) -> None:
 def _require_one(values: set[Any], what: str, remedy: str) -> None:
     said = " and ".join(map(str, sorted(values)))
     require(len(values) == 1, f"tasks that share a strategy need one {what}, but have {said}: {remedy}.")
-
-
-def _samples(part: str, data: DataLike, training: TrainingConfig) -> Samples:
-    try:
-        return as_samples(data, task=training.task)
-    except UserError as error:
-        raise UserError(f"the {part} data cannot be used: {error}") from error

@@ -15,9 +15,10 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
+from autoweight.config import IGNORED
 from autoweight.distributed import weigh_global
 from autoweight.errors import require
-from autoweight.strategy.weigher import IGNORED, Weigher, weighted_mean
+from autoweight.strategy.weigher import Weigher, weighted_mean
 
 
 class Weighting(Callback):  # type: ignore[misc]

@@ -18,10 +18,11 @@ from torch.utils.data import Dataset, IterableDataset
 from transformers import Trainer
 from transformers.loss.loss_utils import ForCausalLMLoss
 
+from autoweight.config import IGNORED
 from autoweight.distributed import num_processes, weigh_global
 from autoweight.errors import UserError, require
 from autoweight.strategy.remembering import Remembering
-from autoweight.strategy.weigher import IGNORED, Weigher
+from autoweight.strategy.weigher import Weigher
 
 INDEX = "autoweight_index"
 """The column that tells each row's position; added, kept and taken out again by the trainer itself."""

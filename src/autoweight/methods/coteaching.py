@@ -77,7 +77,7 @@ class CoTeaching(Method):
 
 
 class MeanOfBoth(nn.Module):
-    """Says the logarithm of the mean of several networks' probabilities."""
+    """Says the logarithm of the sum of several networks' probabilities: that of their mean, but for a constant."""
 
     def __init__(self, networks: list[nn.Module]) -> None:
         super().__init__()

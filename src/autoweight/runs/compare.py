@@ -14,9 +14,9 @@ from torch import nn
 
 from autoweight.config import Knob, RunConfig
 from autoweight.data import Labelled, Pool, Splits, check_training_data, load_pool
+from autoweight.data.digests import digests
 from autoweight.data.streamed import Streamed, warn_of_skipped
 from autoweight.errors import RunError, require
-from autoweight.finding.fingerprint import digests
 from autoweight.methods import TrainingFacts, check_knobs, make_method
 from autoweight.methods.early_stop import EARLY_STOP
 from autoweight.methods.method import Method, Weighted

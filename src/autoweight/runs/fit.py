@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from autoweight.audit.find import find_label_issues
 from autoweight.config import Augmentation, BadSamples, TrainingConfig
 from autoweight.config.defaults import sensible_training
 from autoweight.data.checks import check_training_data
-from autoweight.data.convert import DataLike, as_data
+from autoweight.data.convert import DataLike, as_data, of_part
 from autoweight.data.labelled import Labelled
 from autoweight.data.reading import Collate, Reading
 from autoweight.data.streamed import Streamed, warn_of_skipped
@@ -22,8 +21,8 @@ from autoweight.methods.method import Method, Weighted
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy import Weigher
 from autoweight.strategy.shipped import load
-from autoweight.training.checks import check_training
-from autoweight.training.device import check_device, isolated
+from autoweight.training.checks import check_call, check_method, check_training
+from autoweight.training.device import isolated
 from autoweight.training.evaluate import score
 from autoweight.training.loop import StageReport, Training, train
 from autoweight.training.task import TASKS
@@ -88,14 +87,15 @@ def fit(
     fit; with random transforms, a `collate_fn`, more than 4 GB, or `stream=True`, they are read as they come, by
     `num_workers` processes. `weigher` is the name of a shipped strategy, a file, a weigher, a method, or None.
     `training` is by default AdamW with a cosine, of a length that suits the data. With a `checkpoint`, the path of a
-    file, a training that was killed goes on when it is called again.
+    file, a training that was killed goes on when it is called again; a file of another training is refused.
     """
-    _check(training, seed, checkpoint)
-    check_device(device)
+    check_call(training, seed, device, checkpoint)
     task = "classification" if training is None else training.task
     reading = Reading(collate_fn, num_workers, bad_samples, label_key)
     given = {"training": train_data, "validation": val_data, "test": test_data}
-    read = {name: _part(name, data, task, reading, stream) for name, data in given.items() if data is not None}
+    read = {
+        name: of_part(name, as_data, data, task, reading, stream) for name, data in given.items() if data is not None
+    }
     num_classes = max(part.num_classes for part in read.values())
     parts = {name: replace(part, num_classes=num_classes).to(device) for name, part in read.items()}  # type: ignore[type-var]
     train_part, val = parts["training"], parts.get("validation")
@@ -103,6 +103,7 @@ def fit(
     check_training_data(train_part, val, training.batch_size)
     check_training(make_model, train_part, training, device)
     method = _method(weigher, train_part)
+    check_method("the method", method, make_model, train_part, val, training, device)
     history: list[StageReport] = []
 
     def report(stage: StageReport) -> None:
@@ -125,25 +126,6 @@ def fit(
     return Fitted(
         network, history, own, train_part.labels.cpu(), train_part.source.cpu(), val_score, test_score, skipped
     )
-
-
-def _check(training: TrainingConfig | None, seed: int, checkpoint: str | Path | None) -> None:
-    whole = isinstance(seed, Integral) and not isinstance(seed, bool)
-    require(whole and 0 <= seed < 2**31, f"seed goes from 0 to 2147483647, but is {seed!r}.")
-    require(
-        training is None or isinstance(training, TrainingConfig),
-        f"training takes an aw.TrainingConfig, but is {training!r}.",
-    )
-    require(
-        checkpoint is None or not Path(checkpoint).is_dir(), f"checkpoint takes a file, but {checkpoint!r} is a folder."
-    )
-
-
-def _part(name: str, data: DataLike, task: Any, reading: Reading, stream: bool | None) -> Labelled:
-    try:
-        return as_data(data, task, reading, stream)
-    except UserError as error:
-        raise UserError(f"the {name} data cannot be used: {error}") from error
 
 
 def _method(weigher: Any, samples: Labelled) -> Method:

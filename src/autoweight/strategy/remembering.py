@@ -20,6 +20,7 @@ class Remembering(Weigher):
         self.testimony = Testimony.empty(0)
         self._reserved = False
         self._to_check = False
+        self._tokens = 0
 
     @property
     def keeps_margins(self) -> bool:
@@ -29,7 +30,7 @@ class Remembering(Weigher):
     def reserve(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
         """A memory of that size, which no longer grows: indices beyond it are mistakes."""
         self._begin(num_samples, num_classes, device)
-        self._reserved = True
+        self._reserved, self._tokens = True, 0
 
     def _begin(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
         self.memory = Memory.empty(num_samples, num_classes, device)
@@ -67,8 +68,14 @@ class Remembering(Weigher):
         return weigh_once(self, losses, logits, labels, progress, indices)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take back what `state_dict` gave; the first batch then has to have the labels that it remembers."""
-        if state and self.memory is None:
+        """Take back what `state_dict` gave; the first batch then has to have the labels that it remembers.
+
+        What was not reserved gets the state's size, be it smaller; with the state before the first batch, it forgets.
+        """
+        self._tokens = 0
+        if not state and not self._reserved:
+            self.memory, self.testimony = None, Testimony.empty(0)
+        elif not self._reserved:
             require(
                 {"label", "loss_sums"} <= state.keys(), f"{type(self).__name__} was given a state that is no memory."
             )
@@ -79,6 +86,8 @@ class Remembering(Weigher):
     def _recall(self, view: View, losses: Tensor, indices: Tensor | None) -> tuple[Memory, Tensor]:
         """The memory, large enough for the batch, and the samples' places in it."""
         places = places_of(indices, losses)
+        if indices is not None and indices.shape != losses.shape and not torch.compiler.is_compiling():
+            self.check_tokens(losses.shape[1])
         on_host = not torch.compiler.is_compiling() and (not self._reserved or places.device.type == "cpu")
         if on_host:  # a GPU has to be waited for, unless there is room for all
             self._make_room(int(places.min()), int(places.max()), view.logits.shape[-1], losses.device)
@@ -92,6 +101,16 @@ class Remembering(Weigher):
         self._to_check = False
         self.testimony.note(self.memory.columns["margin"], places, view.valid)
         return self.memory, places
+
+    def check_tokens(self, tokens: int) -> None:
+        """Raise `UserError` where samples have another number of tokens than those that are remembered."""
+        if self.memory is None or not self._tokens:
+            self._tokens = tokens
+        if tokens != self._tokens:
+            raise UserError(
+                f"samples have {tokens} tokens, but had {self._tokens} before, so that they would be remembered in "
+                "each other's places: pad all batches to one length."
+            )
 
     def _make_room(self, lowest: int, highest: int, num_classes: int, device: torch.device) -> None:
         if lowest < 0:

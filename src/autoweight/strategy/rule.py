@@ -34,7 +34,8 @@ class Rule:
     """Which features, how they are normalised, and the weight function; strategies and workers weigh by it alike.
 
     `strategy_params` is theta, a number for each feature, then the bias and, where a feature remembers, a shift of the
-    memory's rate. All zeros give weights of exactly 1.
+    memory's rate. All zeros give weights of exactly 1; with `within_class`, only while a class's mean weight is 1 too,
+    as it is until other parameters have been used.
     """
 
     features: tuple[Feature, ...] = ("loss", "entropy")

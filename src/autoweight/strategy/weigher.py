@@ -6,12 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autoweight.config import TaskName
+from autoweight.config import IGNORED, TaskName
 from autoweight.errors import UserError, require
 from autoweight.strategy.features import View
-
-IGNORED = -100
-"""The label of tokens that do not count, as PyTorch and Hugging Face have it."""
 
 
 class Weigher(ABC):

@@ -2,6 +2,8 @@
 
 import copy
 from collections.abc import Callable
+from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,10 +19,29 @@ from autoweight.strategy import Rule, Strategy
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.ahead import ready_forward_mode, slopes_along
 from autoweight.training.captured import draws_random_numbers
-from autoweight.training.device import isolated
+from autoweight.training.device import check_device, isolated
 from autoweight.training.precision import is_halved
 from autoweight.training.schedules import check_schedule
 from autoweight.training.task import TASKS, forward
+
+
+def check_call(training: TrainingConfig | None, seed: int, device: str, checkpoint: str | Path | None = None) -> None:
+    """Raise `UserError` for what a call from Python can get wrong before there are data."""
+    require(
+        training is None or isinstance(training, TrainingConfig),
+        f"training takes an aw.TrainingConfig, but is {training!r}.",
+    )
+    whole = isinstance(seed, Integral) and not isinstance(seed, bool)
+    require(whole and 0 <= seed < 2**31, f"seed goes from 0 to 2147483647, but is {seed!r}.")
+    check_file(checkpoint)
+    check_device(device)
+
+
+def check_file(checkpoint: str | Path | None) -> None:
+    """Raise `UserError` where a checkpoint cannot be written, because it is a folder."""
+    require(
+        checkpoint is None or not Path(checkpoint).is_dir(), f"checkpoint takes a file, but {checkpoint!r} is a folder."
+    )
 
 
 def check_training(make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig, device: str) -> None:

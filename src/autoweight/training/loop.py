@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from autoweight.training.captured import CapturedSteps
 from autoweight.training.checks import check_buffers, trusted_sizes
 from autoweight.training.device import few_threads, wait_for
 from autoweight.training.evaluate import Judged, judge
+from autoweight.training.fingerprint import fingerprint
 from autoweight.training.recording import summary
 from autoweight.training.schedules import learning_rate_at
 from autoweight.training.split import check_split, global_method, make_loader, synchronised
@@ -99,10 +101,11 @@ def train(
 ) -> Outcome:
     """Train networks side by side; with a checkpoint, go on from there.
 
-    The start of a network, its batches, and what is random inside it depend on its seed and the stage alone, so that a
-    training that was killed and goes on ends with the same parameters. The networks need the same number of steps. One
-    whose loss turns NaN reports no more; the others go on without it. Several ranks, which all have to call this, each
-    take a part of every batch; what they end with is the same on all of them.
+    The start of a network, its batches, and what is random inside it depend on its seed and the step alone, so that a
+    training that was killed and goes on ends with the same parameters. Steps that are captured side by side share their
+    random numbers, so that dropout, for one, depends there on the other networks too. All need the same number of
+    steps. One whose loss turns NaN reports no more; the others go on without it. Several ranks, which all have to call
+    this, each take a part of every batch; what they end with is the same on all of them.
     """
     ranks.connect()
     first = trainings[0]
@@ -188,6 +191,7 @@ class _Run:
         if self.checkpoint is not None:
             self.checkpoint.save(
                 {
+                    "of": self._of,
                     "stage": next_stage,
                     "seconds": self.seconds,
                     "failures": self.failures,
@@ -196,12 +200,20 @@ class _Run:
                 }
             )
 
+    @cached_property
+    def _of(self) -> str:
+        return fingerprint(self.slots)
+
     def _restore(self) -> None:
         state = self.checkpoint.load() if self.checkpoint is not None else None
         if state is None:
             for slot in self.slots:
                 slot.method.prepare()
             return
+        require(
+            state.get("of") == self._of,
+            "the checkpoint is of another training, by its data, settings, seed, method or network: use another file.",
+        )
         for slot, slot_state in zip(self.slots, state["slots"], strict=True):
             slot.load_state_dict(slot_state)
         self.first_stage, self.seconds, self.failures = state["stage"], state["seconds"], state["failures"]

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from math import cos, isfinite, pi
 
 from autoweight.config import Schedule, TrainingConfig
@@ -35,6 +36,12 @@ def learning_rate_at(config: TrainingConfig, step: int, total_steps: int) -> flo
     if step < warmup_steps:
         share *= min((step + 1) / warmup_steps, 1.0)
     return config.learning_rate * share
+
+
+def told(config: TrainingConfig) -> tuple[TrainingConfig, list[float]]:
+    """A training as text can tell it, and rates along it: a function for a schedule has no text of its own."""
+    rates = [learning_rate_at(config, step, 20) for step in range(20)]
+    return config if isinstance(config.schedule, str) else replace(config, schedule="constant"), rates
 
 
 def check_schedule(config: TrainingConfig) -> None:

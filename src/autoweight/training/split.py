@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable
 from copy import copy
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -61,11 +60,6 @@ class GlobalWeigher(Weigher):
     ) -> Tensor:
         """The part's weights."""
         return weigh_global(self.weigher, losses, logits, labels, progress, indices)
-
-    @property
-    def memory(self) -> Any:
-        """The weigher's, where it has one."""
-        return getattr(self.weigher, "memory", None)
 
     def reserve(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
         """Make room in the weigher."""

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, huber_loss, mse_loss
 
-from autoweight.config import Feature, TaskName
+from autoweight.config import IGNORED, Feature, TaskName
 from autoweight.data.inputs import Inputs, arguments, outputs_of
-from autoweight.data.labels import IGNORED
 from autoweight.strategy.weigher import weighted_mean
 
 _ROUNDING = 1e-15  # times the root of their number: what rounding leaves of the variance of equal values

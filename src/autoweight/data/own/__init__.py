@@ -14,6 +14,7 @@ import torch
 
 from autoweight.config import DataConfig, TaskName
 from autoweight.data.dataset import Samples
+from autoweight.data.images import Placed
 from autoweight.data.labelled import Labelled
 from autoweight.data.own.archives import read_shards
 from autoweight.data.own.arrays import encode_arrays, read_arrays
@@ -139,11 +140,13 @@ class _Maker(NamedTuple):
         inputs, kept = self.encode(rows.content)
         rows = rows if kept is None else rows.take(kept)
         labels, targets = self.targets.encode(rows), self.targets
+        source = torch.from_numpy(rows.places)
         samples: Labelled
         if isinstance(inputs, torch.Tensor):
             samples = Samples.of(inputs, labels, targets.num_classes, self.task)
-            samples = replace(samples, source=torch.from_numpy(rows.places))
+            samples = replace(samples, source=source)
         else:
             reading = Reading(num_workers=self.config.workers, bad_samples=self.config.bad_samples)
-            samples = Streamed.of(inputs, reading, labels, targets.num_classes, self.task)
+            placed = Placed(inputs, rows.places)
+            samples = Streamed.of(placed, reading, labels, targets.num_classes, self.task, source)
         return replace(samples, names=rows.names, class_names=targets.class_names)

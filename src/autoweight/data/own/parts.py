@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from autoweight.config import TaskName
 from autoweight.data.dataset import Samples
-from autoweight.data.inputs import parts
+from autoweight.data.inputs import row_hashes
 from autoweight.data.labelled import Labelled
 from autoweight.data.own.rows import MISSING, Rows
 from autoweight.data.own.targets import labels_of
@@ -78,9 +78,9 @@ def without(samples: list[Labelled], trusted: Labelled) -> list[Labelled]:
     if not isinstance(trusted, Samples):
         return samples
     both = [part for part in samples if isinstance(part, Samples)]
-    inputs = np.array([content for part in both for content in _contents(part)], dtype=object)
+    inputs = np.array([content for part in both for content in row_hashes(part.inputs)], dtype=object)
     labels = [label for part in both for label in _labels(part)]
-    known = _contents(trusted)
+    known = row_hashes(trusted.inputs)
     same = _found(list(zip(inputs, labels, strict=True)), Counter(zip(known, _labels(trusted), strict=True)))
     corrected = np.zeros(len(inputs), dtype=bool)
     corrected[~same] = _found(inputs[~same].tolist(), Counter(known) - Counter(inputs[same].tolist()))
@@ -92,7 +92,8 @@ def without(samples: list[Labelled], trusted: Labelled) -> list[Labelled]:
     require(left, "all samples are among the trusted ones: some have to be left to train and test on.")
     told = f" ({corrected.sum()} with another label there, which is taken for the checked one)" * bool(corrected.any())
     warnings.warn(f"{gone.sum()} samples are trusted ones too{told}, and are left out.", stacklevel=5)
-    return [part.take(torch.from_numpy(own.nonzero()[0])) for part, own in zip(both, apart, strict=True)]
+    taken = iter([part.take(torch.from_numpy(own.nonzero()[0])) for part, own in zip(both, apart, strict=True)])
+    return [next(taken) if isinstance(part, Samples) else part for part in samples]
 
 
 def _found(values: list[Any], budget: Counter[Any]) -> NDArray[np.bool_]:
@@ -107,8 +108,3 @@ def _found(values: list[Any], budget: Counter[Any]) -> NDArray[np.bool_]:
 def _labels(samples: Samples) -> list[str]:
     """Labels as text, so that several of a sample compare as one does."""
     return [str(label) for label in samples.labels.tolist()]
-
-
-def _contents(samples: Samples) -> list[int]:
-    rows = [part.reshape(len(part), -1).contiguous().view(torch.uint8) for part in parts(samples.inputs)]
-    return [hash(row.tobytes()) for row in torch.cat(rows, dim=1).numpy()]

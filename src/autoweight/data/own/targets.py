@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from autoweight.config import TaskName
-from autoweight.data.labels import IGNORED
+from autoweight.config import IGNORED, TaskName
 from autoweight.data.own.rows import MISSING, Rows
 from autoweight.errors import UserError, require
 
