@@ -107,9 +107,11 @@ def test_a_table_with_missing_values(tmp_path):
     assert "early_stop" not in done.stdout
     assert "early_stop" not in done.stderr  # nobody has asked for it
     done = autoweight(
-        *words, "--methods", "uniform,early_stop", "--no-report", "--training.num-stages", 1, cwd=tmp_path
+        *words, "--methods", "uniform,early_stop,oracle", "--no-report", "--training.num-stages", 1, cwd=tmp_path
     )
     assert "early_stop stops where trusted samples say, and there are none" in done.stderr
+    assert "oracle has to know which labels are wrong, and of yours nobody does" in done.stderr
+    assert "oracle" not in done.stdout
 
 
 def test_texts_with_the_users_own_network(tmp_path):
@@ -155,6 +157,9 @@ def test_init_writes_what_config_reads(tmp_path):
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert list(result["methods"]) == ["uniform", "early_stop"]
     assert "is there already" in autoweight("init", cwd=tmp_path, status=2).stderr
+    told = autoweight("init", "--help", cwd=tmp_path).stdout
+    assert "File to write; by default autoweight.yaml" in told
+    assert not any(flag in told for flag in ("--resume", "--log", "--report", "--config"))
     autoweight("init", "--out", "blank.yaml", cwd=tmp_path)
     assert yaml.safe_load((tmp_path / "blank.yaml").read_text())["data"]["path"] == "rows.csv"
 
