@@ -153,7 +153,7 @@ FLAGS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "an oracle of one's own labels": (
         lambda: said("train", rows(), "--method", "oracle"),
-        "oracle has to know which labels are wrong, and of yours nobody does: put some in with --data.noise, or choose",
+        "oracle must know which labels are wrong, and of yours nobody does: put some in with --data.noise, or choose",
     ),
     "a module that is not there": (
         lambda: said("train", rows(), "--network", "nosuch:make"),

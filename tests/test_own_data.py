@@ -111,7 +111,7 @@ def test_a_table_with_missing_values(tmp_path):
         *words, "--methods", "uniform,early_stop,oracle", "--no-report", "--training.num-stages", 1, cwd=tmp_path
     )
     assert "early_stop stops where trusted samples say, and there are none" in done.stderr
-    assert "oracle has to know which labels are wrong, and of yours nobody does" in done.stderr
+    assert "oracle must know which labels are wrong, and of yours nobody does" in done.stderr
     assert "oracle" not in done.stdout
 
 

@@ -113,9 +113,7 @@ class Comparison:
         if self.pool.trusted is None and data.val_size == 0:
             said[EARLY_STOP] = "stops where trusted samples say, and there are none: name some with --trusted"
         if data.path and data.noise_rate == 0:  # the user's own, as they are
-            said["oracle"] = (
-                "has to know which labels are wrong, and of yours nobody does: put some in with --data.noise"
-            )
+            said["oracle"] = "must know which labels are wrong, and of yours nobody does: put some in with --data.noise"
         return said
 
     def shown_methods(self) -> list[str]:
