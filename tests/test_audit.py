@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -29,14 +30,14 @@ def audit_of(margins, given, predicted, **more):
 
 def test_hand_computed():
     issues = audit_of([0.8, -0.6, 0.9, math.nan, -0.4], [0, 1, 2, 1, 0], [0, 2, 2, 1, 1])
-    assert issues["index"].tolist() == [1, 4, 0, 2, 3]  # worst first; who never came up is taken for right
-    assert issues["label_score"].tolist() == pytest.approx([0.2, 0.3, 0.9, 0.95, 1])
+    assert issues["index"].tolist() == [1, 4, 0, 2, 3]  # worst first; who never came up is last
+    assert issues["label_score"].tolist() == pytest.approx([0.2, 0.3, 0.9, 0.95, math.nan], nan_ok=True)
     even = -0.25  # half of the mean of -0.6 and -0.4; the share of two in four would have it at 0
     assert issues.threshold == pytest.approx((1 + even) / 2)
     assert issues["is_label_issue"].tolist() == [True, True, False, False, False]
     wrong = [1 / (1 + math.exp(16 * (margin - even))) for margin in (0.8, -0.6, 0.9, -0.4)]
-    assert issues.noise_rate == pytest.approx(sum(wrong) / 5)
-    expected = np.array([[2 - wrong[3], wrong[3], 0], [0, 2 - wrong[1], wrong[1]], [0, 0, 1]])
+    assert issues.noise_rate == pytest.approx(sum(wrong) / 4)
+    expected = np.array([[2 - wrong[3], wrong[3], 0], [0, 1 - wrong[1], wrong[1]], [0, 0, 1]])
     assert issues.confusion == pytest.approx(expected, abs=1e-5)
     assert [(one.given_label, one.predicted_label, one.count) for one in issues.mistakes()] == [(0, 1, 1), (1, 2, 1)]
 
@@ -172,11 +173,25 @@ def test_what_cannot_be_audited_says_why(audited):
         aw.find_label_issues(losses_alone, noisy.labels)
 
 
-def test_more_labels_than_were_seen(audited):
+def test_of_samples_that_never_came_up_nothing_is_said(audited, tmp_path):
     noisy, weigher = audited
-    issues = aw.find_label_issues(weigher, torch.cat([noisy.labels, torch.tensor([2, 1])]))
-    assert set(issues["index"][-2:]) == {120, 121}
-    assert issues["label_score"][-1] == 1
+    labels, seen = torch.cat([noisy.labels, torch.tensor([2, 1])]), aw.find_label_issues(weigher, noisy.labels)
+    for threshold in (None, 1.0):
+        issues = aw.find_label_issues(weigher, labels, threshold=threshold)
+        assert set(issues["index"][-2:]) == {120, 121}
+        assert not issues["is_label_issue"][-2:].any()
+        assert np.isnan(issues["label_score"]).tolist() == [False] * 120 + [True] * 2
+        assert (issues.noise_rate, issues.num_seen) == (seen.noise_rate, 120)
+        assert (issues.confusion == seen.confusion).all()
+        assert f"{issues.num_issues} of 120 labels look wrong" in repr(issues)
+    issues.to_csv(tmp_path / "issues.csv")
+    last = list(csv.DictReader((tmp_path / "issues.csv").read_text().splitlines()))[-1]
+    assert (last["label_score"], last["is_label_issue"]) == ("nan", "False")
+    cleanlab = pytest.importorskip("cleanlab")
+    pytest.importorskip("datasets")
+    lab = cleanlab.Datalab({"label": labels.tolist()}, label_name="label", verbosity=0)
+    lab.find_issues(issue_types={aw.datalab.register(): {"weigher": weigher}})
+    assert lab.get_issues(aw.datalab.register())["autoweight_label_score"].isna().tolist() == [False] * 120 + [True] * 2
 
 
 def test_audit_of_a_recipe_then_of_its_run(tmp_path, monkeypatch, capsys):
@@ -225,20 +240,51 @@ def test_a_strategy_in_words(tmp_path, monkeypatch, capsys):
     for name in ("strategy.safetensors", "."):
         run(["describe", name])
         assert capsys.readouterr().out.splitlines() == aw.describe(strategy)
+    strategy.info.update(validation_gain=0.1, agent="cmaes", episodes=55)  # 11 workers, 5 rounds
+    strategy.save(tmp_path / "strategy.safetensors")
+    run(["describe", "."])
+    assert "Found by cmaes in 55 trainings.\n" in capsys.readouterr().out
     (tmp_path / "empty").mkdir()
     for words, sentence in [([], "name one strategy"), (["empty"], "holds no strategy"), (["atuo"], "mean 'auto'")]:
         with pytest.raises(aw.UserError, match=sentence):
             run(["describe", *words])
 
 
+def rows_to_audit(folder):
+    """The words that audit a small table."""
+    rows = "".join(f"{place % 11},{place % 7},{'ab'[place % 2]}\n" for place in range(60))
+    (folder / "rows.csv").write_text("size,colour,label\n" + rows)
+    return ["audit", "rows.csv", "--label", "label", "--training.epochs", "2", "--training.num-stages", "2"]
+
+
 @pytest.mark.filterwarnings("ignore:nothing is split off to test on|.* only rises")
 def test_an_audit_that_was_stopped_goes_on(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    rows = "".join(f"{place % 11},{place % 7},{'ab'[place % 2]}\n" for place in range(60))
-    (tmp_path / "rows.csv").write_text("size,colour,label\n" + rows)
-    short = ["--training.epochs", "2", "--training.num-stages", "2"]
-    run(["audit", "rows.csv", "--label", "label", "--out", "o", *short])
+    run([*rows_to_audit(tmp_path), "--out", "o"])
     (tmp_path / "o" / "result.json").unlink()
     run(["audit", "--out", "o", "--resume"])
     assert capsys.readouterr().out.count("labels look wrong") == 2
     assert len((tmp_path / "o" / "label_issues.csv").read_text().splitlines()) == 61  # every sample, and the header
+
+
+@pytest.mark.filterwarnings("ignore:nothing is split off to test on|.* only rises")
+def test_an_audit_is_written_though_nobody_reads_on_and_narrow_windows_cut_no_name(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def closed(*words):
+        raise BrokenPipeError
+
+    with monkeypatch.context() as head:
+        head.setattr(Console, "print", closed)
+        with pytest.raises(BrokenPipeError):
+            run([*rows_to_audit(tmp_path), "--out", "o"])
+        with pytest.raises(BrokenPipeError):
+            run(["audit", "o", "--out", "again"])
+    for folder in ("o", "again"):
+        assert (tmp_path / folder / "label_issues.csv").exists()
+    run(["audit", "o"])
+    shown = capsys.readouterr().out
+    worst = next(iter(audit_run(tmp_path / "o").issues))
+    assert worst.name in shown
+    assert all(heading in shown for heading in (" issue ", " score ", " given ", " predicted ", " name "))

@@ -151,6 +151,10 @@ FLAGS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: said("train", rows(), "--method", "early_stop"),
         "early_stop stops where trusted samples say, and there are none: name some with --trusted, or choose another",
     ),
+    "an oracle of one's own labels": (
+        lambda: said("train", rows(), "--method", "oracle"),
+        "oracle must know which labels are wrong, and of yours nobody does: put some in with --data.noise, or choose",
+    ),
     "a module that is not there": (
         lambda: said("train", rows(), "--network", "nosuch:make"),
         "there is no module 'nosuch' here",

@@ -127,7 +127,10 @@ def test_metadata_are_routed():
 def test_a_class_with_a_single_sample_is_not_judged():
     labels = RIGHT.copy()
     labels[0] = 7
-    assert (AutoWeightClassifier().fit(X, labels).sample_weight_ == 1).all()
+    model = AutoWeightClassifier().fit(X, labels)
+    assert (model.sample_weight_ == 1).all()
+    assert np.isnan(model.label_issues_["label_score"]).all()
+    assert (model.label_issues_.num_issues, model.label_issues_.num_seen, model.label_issues_.noise_rate) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(

@@ -231,3 +231,19 @@ def test_a_constant_may_remember_too():
     losses = cross_entropy(logits, labels, reduction="none")
     weights = constant.weigh(losses, logits, labels, progress=0.5, indices=torch.arange(6))
     assert torch.equal(weights.argsort(), constant.memory.columns["margin"].argsort())
+
+
+def test_torchs_default_kind_of_number_does_not_matter():
+    torch.set_default_dtype(torch.float64)
+    try:
+        auto, logits = aw.load("auto"), torch.randn(8, 3)
+        losses, labels = torch.rand(8), torch.arange(8) % 3
+        for progress in (0.0, 0.5):
+            weights = auto.weigh(losses, logits, labels, progress=progress, indices=torch.arange(8))
+        assert aw.find_label_issues(auto, labels).num_seen == 8
+        assert aw.weighted_mean(losses, weights).isfinite()
+        assert auto.judgement()[0].dtype == torch.float32
+        again = aw.load("auto")
+        again.load_state_dict(auto.state_dict())
+    finally:
+        torch.set_default_dtype(torch.float32)

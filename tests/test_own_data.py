@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 import yaml
 from PIL import Image
 
@@ -107,9 +108,11 @@ def test_a_table_with_missing_values(tmp_path):
     assert "early_stop" not in done.stdout
     assert "early_stop" not in done.stderr  # nobody has asked for it
     done = autoweight(
-        *words, "--methods", "uniform,early_stop", "--no-report", "--training.num-stages", 1, cwd=tmp_path
+        *words, "--methods", "uniform,early_stop,oracle", "--no-report", "--training.num-stages", 1, cwd=tmp_path
     )
     assert "early_stop stops where trusted samples say, and there are none" in done.stderr
+    assert "oracle must know which labels are wrong, and of yours nobody does" in done.stderr
+    assert "oracle" not in done.stdout
 
 
 def test_texts_with_the_users_own_network(tmp_path):
@@ -157,6 +160,14 @@ def test_init_writes_what_config_reads(tmp_path):
     assert "is there already" in autoweight("init", cwd=tmp_path, status=2).stderr
     autoweight("init", "--out", "blank.yaml", cwd=tmp_path)
     assert yaml.safe_load((tmp_path / "blank.yaml").read_text())["data"]["path"] == "rows.csv"
+
+
+def test_the_help_of_init_is_of_init(capsys):
+    with pytest.raises(SystemExit):
+        run(["init", "--help"])
+    told = capsys.readouterr().out
+    assert "File to write; by default autoweight.yaml" in told
+    assert not any(flag in told for flag in ("--resume", "--log", "--report", "--config"))
 
 
 def test_every_key_of_a_commented_file_says_what_it_is():

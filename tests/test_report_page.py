@@ -3,8 +3,9 @@
 import json
 import shutil
 from html.parser import HTMLParser
-from math import sqrt
+from math import nan, sqrt
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import autoweight as aw
 from autoweight.cli.run import run
 from autoweight.recipes import get_recipe
-from autoweight.report.audits import png
+from autoweight.report.audits import audit_view, png
 from autoweight.report.page import write_report
 from autoweight.report.svg import Series, line_chart, nice_ticks
 from autoweight.report.verdict import gain_over, mcnemar, over_samples, over_seeds, verdict
@@ -157,6 +158,7 @@ def test_runs_that_lack_nearly_everything(whole, tmp_path):
         (["bare"], "holds no run"),
         ([], "name a run's folder first"),
         (["bare", "--nix"], "--nix"),
+        (["bare", "--out", "bare"], "--out is the file to write, but bare is a folder: name bare/report.html"),
     ],
 )
 def test_no_run_is_one_sentence(words, sentence, tmp_path, monkeypatch):
@@ -288,3 +290,20 @@ def test_tensorboard_reads_what_was_logged(tmp_path):
     found.Reload()
     (scalar,) = found.Scalars("auto-1/val_score")
     assert (scalar.step, scalar.value) == (3, 0.5)
+
+
+def test_a_page_leaves_out_what_never_came_up(tmp_path):
+    columns = {
+        "index": np.arange(5, dtype=np.uint32),
+        "label": np.array([0, 1, 0, 1, 1], dtype=np.uint8),
+        "predicted": np.array([0, 0, 0, 1, 1], dtype=np.uint8),
+        "margin": np.array([0.9, -0.8, 0.9, 0.9, nan], dtype=np.float32),
+        "wrong": np.array([False, True, False, False, True]),
+        "remembered": np.array(True),
+        "num_classes": np.array(2),
+    }
+    write_columns(samples_file(tmp_path, "auto", 0), columns)
+    view = audit_view(SimpleNamespace(path=tmp_path))
+    assert (view.num_issues, view.num_seen, view.true_rate, view.found) == (1, 4, 0.25, (1, 1))
+    assert [row["index"] for row in view.worst] == [1, 0, 2, 3]
+    assert view.classes == [{"name": 1, "count": 2, "suspects": 1, "likely": 0}]

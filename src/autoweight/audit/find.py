@@ -31,8 +31,8 @@ def find_label_issues(
     network is sure of it, 0.5 where it is torn between it and another class, and 0 where it is sure of the other. It
     is an issue where that is below `threshold`: raise it to find more, lower it to be surer. By default it lies where
     the label is as probably wrong as right: the fewer labels are contradicted, or the more firmly, the lower.
-    `names`, such as files, become a column; with `class_names`, labels are shown by name. Samples that never came up
-    are taken for right.
+    `names`, such as files, become a column; with `class_names`, labels are shown by name. Of samples that never came up
+    nothing is known: their score is NaN, they come last, and they count nowhere.
     """
     if not isinstance(weigher, Remembering) or weigher.memory is None:
         raise UserError(
@@ -96,7 +96,7 @@ def issues_of(
         f"there are {num_classes} classes, but {len(class_names)} class names.",
     )
     seen = np.isfinite(margins)
-    known = np.where(seen, margins, 1.0).astype(np.float64)
+    known = np.where(seen, margins, np.nan).astype(np.float64)
     against = known[known < 0]
     prior = float(np.clip(len(against) / max(seen.sum(), 1), _LEAST_PRIOR, _MOST_PRIOR))
     halfway = float(against.mean()) / 2 if len(against) else 0.0
@@ -112,7 +112,7 @@ def issues_of(
     }
     more = {"name": names, "token": tokens}
     columns |= {name: column for name, column in more.items() if column is not None}
-    wrong = np.where(seen, 1 / (1 + np.exp(SLOPE * (known - even))), 0.0)
+    wrong = 1 / (1 + np.exp(SLOPE * (known - even)))
     return LabelIssues(columns, wrong, num_classes, threshold, class_names)
 
 

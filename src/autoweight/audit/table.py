@@ -25,7 +25,7 @@ class Issue:
     index: int
     is_label_issue: bool
     label_score: float
-    """From 0, bad, to 1."""
+    """From 0, bad, to 1; NaN where the sample never came up."""
     given_label: Any
     predicted_label: Any
     name: str = ""
@@ -59,7 +59,7 @@ class LabelIssues:
     ) -> None:
         order = np.argsort(columns["label_score"], kind="stable")
         self._data = {name: column[order] for name, column in columns.items()}
-        self._wrong = wrong[order]  # probability of each label to be wrong
+        self._wrong = wrong[order]  # probability of each label to be wrong; NaN, and last, where nothing is known
         self.num_classes = num_classes
         self.threshold = threshold
         self.class_names = tuple(class_names)
@@ -78,7 +78,7 @@ class LabelIssues:
         return iter(self.head(len(self)))
 
     def __repr__(self) -> str:
-        found = f"{self.num_issues:,} of {len(self):,} labels look wrong"
+        found = f"{self.num_issues:,} of {self.num_seen:,} labels look wrong"
         rows = "\n".join("  " + " ".join(_shown(vars(row)[name]) for name in self.columns) for row in self.head(5))
         return f"{found}; noise rate about {self.noise_rate:.1%}\n  {' '.join(self.columns)}\n{rows}"
 
@@ -92,25 +92,33 @@ class LabelIssues:
         """How many labels look wrong."""
         return int(self._data["is_label_issue"].sum())
 
+    @property
+    def num_seen(self) -> int:
+        """How many samples came up: the first so many rows. Of the others nothing is known."""
+        return int(np.isfinite(self._wrong).sum())
+
     @cached_property
     def noise_rate(self) -> float:
-        """Estimated share of wrong labels: the mean probability of being wrong."""
-        return float(self._wrong.mean()) if len(self) else 0.0
+        """Estimated share of wrong labels among those seen: the mean probability of being wrong."""
+        return float(self._wrong[: self.num_seen].mean()) if self.num_seen else 0.0
 
     @cached_property
     def confusion(self) -> NDArray[np.float64]:
         """Estimated number of samples by given class (rows) and true class (columns), `[classes, classes]`.
 
         A sample counts for its label by the probability that this is right, and for the predicted class by the rest.
+        One that never came up does not count.
         """
         require(
             self.num_classes <= _MOST_CLASSES,
             f"a confusion matrix of {self.num_classes} classes is too large: look at mistakes() instead.",
         )
-        given, predicted = self._data["given_label"].astype(int), self._data["predicted_label"].astype(int)
+        names = "given_label", "predicted_label"
+        given, predicted = (self._data[name][: self.num_seen].astype(int) for name in names)
+        wrong = self._wrong[: self.num_seen]
         flat: NDArray[np.float64] = np.zeros(self.num_classes**2)
-        flat += np.bincount(given * self.num_classes + given, 1 - self._wrong, self.num_classes**2)
-        flat += np.bincount(given * self.num_classes + predicted, self._wrong, self.num_classes**2)
+        flat += np.bincount(given * self.num_classes + given, 1 - wrong, self.num_classes**2)
+        flat += np.bincount(given * self.num_classes + predicted, wrong, self.num_classes**2)
         return flat.reshape(self.num_classes, self.num_classes)
 
     def mistakes(self, count: int = 10) -> list[Mistake]:

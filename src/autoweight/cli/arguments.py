@@ -30,7 +30,7 @@ class Common:
 
 
 @dataclass(frozen=True)
-class Own(Common):
+class AboutOwn:
     """What is said about data of one's own."""
 
     label: str | None = None
@@ -41,6 +41,23 @@ class Own(Common):
     """Own data: column that marks samples whose labels were checked, or a file that holds or lists them."""
     test: str | None = None
     """Own data: file or folder to test on; by default a part is split off."""
+
+
+@dataclass(frozen=True)
+class InitArguments(AboutOwn):
+    """Write a commented YAML file to start from."""
+
+    out: Path | None = None
+    """File to write; by default autoweight.yaml."""
+    seed: int = 0
+    """First seed: of data split, noise, network start and batch order."""
+    device: str = "cpu"
+    """Where to compute, such as cpu or cuda."""
+
+
+@dataclass(frozen=True)
+class Own(AboutOwn, Common):
+    """What the commands take that run on data of one's own, too."""
 
 
 @dataclass(frozen=True)

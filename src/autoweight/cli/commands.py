@@ -45,16 +45,18 @@ class Place(NamedTuple):
     report: bool = True
 
 
-def compare(config: RunConfig, place: Place) -> Path:
-    """Train methods over seeds and show the table; returns the folder."""
+def compare(config: RunConfig, place: Place, audit: Callable[[Path], Callable[[], None]] | None = None) -> None:
+    """Train methods over seeds and show the table; an `audit` of the folder writes before that, and shows after it."""
     ranks, place = of_torchrun(), _resumed(place)
     job = None if is_finished(place.out, place.resume, None, ranks) else comparing.prepare(config, ranks=ranks)
     with _run_folder(config, place) as folder:
         if ranks.share(folder.result() is None):
             assert job is not None
             _finish(folder, make_result(config, **_compare(job, folder)))
+        show_audit = audit(folder.path) if audit is not None and ranks.first else None
         _show(folder, place)
-    return folder.path
+        if show_audit is not None:
+            show_audit()
 
 
 def search(config: RunConfig, place: Place, finish: bool = False) -> None:

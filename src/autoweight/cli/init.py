@@ -1,11 +1,11 @@
 """init: writes a commented YAML file to start from."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from autoweight.cli.arguments import Own
+from autoweight.cli.arguments import InitArguments
 from autoweight.cli.own import NO_SPLIT, with_own
-from autoweight.cli.typed import base_config, parse
+from autoweight.cli.typed import base_config, parse_plain
 from autoweight.config import RunConfig
 from autoweight.config.commented import commented
 from autoweight.errors import require
@@ -16,15 +16,11 @@ FILE = Path("autoweight.yaml")
 _EXAMPLE = replace(NO_SPLIT, path="rows.csv", label="label")
 
 
-@dataclass(frozen=True)
-class InitArguments(Own):
-    """Write a commented YAML file to start from; --out names the file."""
-
-
 def init(words: list[str]) -> None:
     """Write a commented YAML file to start from: init [PATH]"""
     base, words = _base(words)
-    typed = parse(InitArguments, base, words)
+    begun = InitArguments(seed=base.seed, device=base.device)
+    typed = parse_plain(InitArguments, words, "autoweight init [RECIPE|PATH]", begun)
     path = typed.out or FILE
     require(not path.exists(), f"{path} is there already: remove it, or name another with --out FILE.")
     config = replace(base, data=with_own(base.data, typed), seed=typed.seed, device=typed.device)

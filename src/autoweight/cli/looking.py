@@ -1,5 +1,6 @@
 """Commands that look at what there is: a run's labels, a strategy's words."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -10,7 +11,7 @@ from autoweight.audit.table import LabelIssues
 from autoweight.errors import UserError, require
 from autoweight.report.page import write_report
 from autoweight.report.words import describe, idea
-from autoweight.runs.audit import audit_run, trainings_of, write_audit
+from autoweight.runs.audit import Audit, audit_run, trainings_of, write_audit
 from autoweight.runs.reading import is_run
 from autoweight.runs.samples import read_columns, samples_file
 from autoweight.strategy import Strategy, Weigher
@@ -38,8 +39,11 @@ def audit(
     method: str | None = None,
     seed: int | None = None,
     out: Path | None = None,
-) -> None:
-    """List the labels of a run that look wrong, the worst first, and write them all down."""
+) -> Callable[[], None]:
+    """Write down which labels of a run look wrong; returns what lists them, the worst first.
+
+    So all is written before a word is said: whoever reads only the first lines, such as head, ends the command.
+    """
     check_threshold(threshold)
     found = audit_run(run, method=method, seed=seed, threshold=threshold)
     if found is None:
@@ -51,30 +55,42 @@ def audit(
             f"{run} has no such training that remembered its samples (there are: {known or 'none'}): train with "
             "--method auto, or name a recipe, autoweight audit RECIPE."
         )
+    places = [f"all labels: {path}" for path in write_audit(found, out or run)]
+    if page:
+        places.append(f"report: {write_report([run])}")
+    return lambda: _show(found, places)
+
+
+def _show(found: Audit, places: list[str]) -> None:
+    """How many labels look wrong, the worst, what is mistaken for what, and where all is written."""
     issues = found.issues
+    unseen = len(issues) - issues.num_seen
     print(
-        f"By {found.method}, seed {found.seed}: {issues.num_issues:,} of {len(issues):,} labels look wrong; "
-        f"about {issues.noise_rate:.1%} are."
+        f"By {found.method}, seed {found.seed}: {issues.num_issues:,} of {issues.num_seen:,} labels look wrong; "
+        f"about {issues.noise_rate:.1%} are." + (f" {unseen:,} never came up." if unseen else "")
     )
     Console().print(_table(issues))
     for mistake in issues.mistakes(3):
         print(f"{mistake.count} times {mistake.given_label} is given where it seems to be {mistake.predicted_label}.")
-    for path in write_audit(found, out or run):
-        print(f"all labels: {path}")
-    if page:
-        print(f"report: {write_report([run])}")
+    print("\n".join(places))
 
 
 def report(runs: list[Path], out: Path | None) -> None:
     """Make the page of runs, and say where it is."""
+    require(
+        out is None or not out.is_dir(), f"--out is the file to write, but {out} is a folder: name {out}/report.html."
+    )
     print(f"report: {write_report(runs, out)}")
 
 
 def _table(issues: LabelIssues) -> Table:
-    table = Table(title=f"the {min(_SHOWN, len(issues))} worst")
-    for name in issues.columns:
-        table.add_column(name, justify="right" if name != "name" else "left")
-    for row in issues.head(_SHOWN):
+    """The worst labels, in short columns."""
+    rows = issues.head(min(_SHOWN, issues.num_seen))
+    table = Table(title=f"the {len(rows)} worst")
+    for name in issues.columns:  # folded where they are long: a name that is cut names nothing
+        heading = name.removeprefix("is_label_").removeprefix("label_").removesuffix("_label")
+        table.add_column(heading, justify="right" if name != "name" else "left", overflow="fold")
+    for row in rows:
         values = (getattr(row, name) for name in issues.columns)
         table.add_row(*(f"{value:.4f}" if isinstance(value, float) else escape(str(value)) for value in values))
     return table
@@ -97,5 +113,5 @@ def _told(weigher: Weigher) -> list[str]:
     if "validation_gain" not in info:
         return describe(weigher)
     where = f" for {info['recipe']}" if "recipe" in info else ""
-    episodes = f" in {info['episodes']} episodes" if "episodes" in info else ""
-    return [*describe(weigher), f"Found by {info.get('agent', 'a search')}{where}{episodes}."]
+    trainings = f" in {info['episodes']} trainings" if "episodes" in info else ""  # one a worker in every episode
+    return [*describe(weigher), f"Found by {info.get('agent', 'a search')}{where}{trainings}."]

@@ -23,7 +23,6 @@ from autoweight.cli.typed import base_config, configured, method_settings, parse
 from autoweight.config import AgentName
 from autoweight.config.presets import PRESETS
 from autoweight.errors import UserError, unknown
-from autoweight.ranks import of_torchrun
 from autoweight.runs.reading import is_run
 
 
@@ -99,7 +98,7 @@ def _place(typed: Common) -> commands.Place:
 
 
 def _audit(words: list[str]) -> None:
-    """Training labels that look wrong, of a run or after one training: audit RUN, or audit RECIPE"""
+    """Training labels that look wrong, of a run or after one training: audit RUN, or audit RECIPE|PATH"""
     if words and is_run(Path(words[0])):
         chosen = parse_plain(AuditRunArguments, words[1:], "autoweight audit RUN")
         looking.audit(
@@ -109,7 +108,7 @@ def _audit(words: list[str]) -> None:
             method=chosen.method,
             seed=chosen.seed,
             out=chosen.out,
-        )
+        )()
         return
     if words and looking.holds_runs(Path(words[0])):
         raise UserError(f"{words[0]} holds runs: name one of them, such as {words[0].rstrip('/')}/RUN.")
@@ -124,9 +123,8 @@ def _audit(words: list[str]) -> None:
     looking.check_threshold(typed.threshold)
     settings = method_settings(base, typed, (typed.method,))
     config = configured(base, typed, methods=(typed.method,), num_seeds=1, **settings)
-    folder = commands.compare(config, _place(typed)._replace(report=False))
-    if of_torchrun().first:
-        looking.audit(folder, typed.threshold, typed.report)
+    place = _place(typed)._replace(report=False)  # the audit makes the page
+    commands.compare(config, place, audit=lambda folder: looking.audit(folder, typed.threshold, typed.report))
 
 
 def _report(words: list[str]) -> None:

@@ -76,7 +76,7 @@ def parse(kind: type[Arguments], base: RunConfig, words: list[str], **own: Any) 
     values |= {name: value for name, value in mine.items() if name in kind.__dataclass_fields__}
     if issubclass(kind, Trained) and base.strategy is not None:
         values["strategy"] = Path(base.strategy)
-    prog = f"autoweight {base.command.replace('any', 'init')}" + (" RECIPE|PATH" if base.command != "demo" else "")
+    prog = f"autoweight {base.command}" + (" RECIPE|PATH" if base.command != "demo" else "")
     return parse_plain(kind, words, prog, kind(**values))
 
 

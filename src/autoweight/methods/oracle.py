@@ -1,7 +1,7 @@
 """oracle: wrong samples count nothing.
 
 Idea    Knows which labels are true and gives the others weight 0: the ceiling that any weighting can reach on noisy
-        labels. Only for experiments in which the noise was put in on purpose.
+        labels. Only for experiments in which the noise was put in on purpose; left out where nobody knows.
 Told    Which labels are wrong.
 Knobs   None.
 Cost    One look-up a step.

@@ -24,7 +24,7 @@ class AuditView:
     method: str
     seed: int
     num_issues: int
-    num_samples: int
+    num_seen: int
     noise_rate: float
     true_rate: float | None
     """Where wrong labels were put in on purpose, how many there are."""
@@ -43,23 +43,25 @@ class AuditView:
 def audit_view(run: RunView) -> AuditView | None:
     """The audit of a run, where one of its trainings remembered samples."""
     audit = audit_run(run.path)
-    if audit is None or not len(audit.issues):
+    if audit is None or not audit.issues.num_seen:
         return None
     issues, wrong = audit.issues, audit.columns.get("wrong")
-    known = None if wrong is None or len(wrong) != len(issues) else _known(audit, wrong)
+    if wrong is not None:
+        wrong = wrong & np.isfinite(audit.columns["margin"])  # of the others nothing is said
+    known = None if wrong is None else _known(audit, wrong)
     classes = _classes(audit)
     pictures = _pictures(audit)
     worst = [
         {name: getattr(row, name) for name in issues.columns} | {"picture": pictures.get(row.index)}
-        for row in issues.head(_WORST)
+        for row in issues.head(min(_WORST, issues.num_seen))
     ]
     return AuditView(
         audit.method,
         audit.seed,
         issues.num_issues,
-        len(issues),
+        issues.num_seen,
         issues.noise_rate,
-        None if known is None or wrong is None else float(wrong.mean()),
+        None if known is None or wrong is None else float(wrong.sum() / issues.num_seen),
         known,
         issues.threshold,
         issues.columns,
@@ -80,9 +82,9 @@ def _known(audit: Audit, wrong: NDArray[Any]) -> tuple[float, float] | None:
 
 
 def _classes(audit: Audit) -> list[dict[str, Any]]:
-    """Of every class with suspects: how many samples, how many suspects, and what they seem to be; the worst first."""
+    """Of every class with suspects: how many were seen, how many are suspects, and of what; the worst first."""
     issues = audit.issues
-    given, bad = issues["given_label"], issues["is_label_issue"]
+    given, bad = (issues[name][: issues.num_seen] for name in ("given_label", "is_label_issue"))
     names, counts = np.unique(given, return_counts=True)
     suspects = dict(zip(*(part.tolist() for part in np.unique(given[bad], return_counts=True)), strict=True))
     likely: dict[Any, Any] = {}

@@ -77,9 +77,9 @@ class Comparison:
     def check(self, ranks: Ranks = ALONE) -> None:
         """Raise `UserError` for anything that could not run, before a folder is made."""
         config, epoch_steps = self.config, {}
-        if not self.validates and EARLY_STOP in config.methods:
-            said = f"{EARLY_STOP} stops where trusted samples say, and there are none: name some with --trusted"
-            require(config.methods != (EARLY_STOP,), f"{said}, or choose another method.")
+        for name in dict.fromkeys(name for name in config.methods if name in self.left_out):
+            said = f"{name} {self.left_out[name]}"
+            require(bool(self.trained_methods()), f"{said}, or choose another method.")
             warnings.warn(f"{said}; it is left out.", stacklevel=2)
         for seed in config.seeds:  # all of them, lest a comparison die halfway
             splits = self.splits(seed)
@@ -103,21 +103,26 @@ class Comparison:
 
     def trained_methods(self) -> list[str]:
         """The methods that are trained: what stops early is read off uniform's training."""
-        wanted = [name for name in self.config.methods if self.validates or name != EARLY_STOP]
+        wanted = [name for name in self.config.methods if name not in self.left_out]
         names = ["uniform" if name == EARLY_STOP else name for name in wanted]
         return list(dict.fromkeys(names))
 
     @property
-    def validates(self) -> bool:
-        """Whether there are trusted samples to look at."""
-        return self.pool.trusted is not None or self.config.data.val_size > 0
+    def left_out(self) -> dict[str, str]:
+        """Methods that go by what nobody knows here, and why they are left out."""
+        data, said = self.config.data, {}
+        if self.pool.trusted is None and data.val_size == 0:
+            said[EARLY_STOP] = "stops where trusted samples say, and there are none: name some with --trusted"
+        if data.path and data.noise_rate == 0:  # the user's own, as they are
+            said["oracle"] = "must know which labels are wrong, and of yours nobody does: put some in with --data.noise"
+        return said
 
     def shown_methods(self) -> list[str]:
         """The methods of the table: uniform never comes without what it reaches by stopping early."""
         names = []
         for name in self.config.methods:
             names += ["uniform", EARLY_STOP] if name == "uniform" else [name]
-        return [name for name in dict.fromkeys(names) if self.validates or name != EARLY_STOP]
+        return [name for name in dict.fromkeys(names) if name not in self.left_out]
 
     def groups(self) -> list[list[Job]]:
         """The trainings, those that go side by side together."""

@@ -20,8 +20,8 @@ class Testimony(NamedTuple):
 
     @classmethod
     def empty(cls, num_samples: int, device: torch.device | str = "cpu") -> "Testimony":
-        """Of samples that were never seen."""
-        return cls(torch.zeros(num_samples, device=device), torch.zeros(num_samples, device=device))
+        """Of samples that were never seen; float32 as the memory is, whatever torch's default."""
+        return cls(*(torch.zeros(num_samples, dtype=torch.float32, device=device) for _ in cls._fields))
 
     def tensors(self) -> dict[str, Tensor]:
         """All that it holds, by name."""
@@ -41,6 +41,6 @@ class Testimony(NamedTuple):
     def margins(self, last: Tensor) -> Tensor:
         """The averages, with the running means after the `last` visit; NaN of samples never seen."""
         most = int(self.visits.max()) if len(self.visits) else 0
-        numbers = torch.arange(1, most + 1, device=last.device)
+        numbers = torch.arange(1, most + 1, dtype=last.dtype, device=last.device)
         factors = torch.cat([last.new_zeros(1), (1 / numbers).cumsum(0)])
         return (self.total + last / self.visits) / factors[self.visits.long()]
