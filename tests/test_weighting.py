@@ -64,28 +64,6 @@ def test_all_ones_give_the_plain_mean_to_the_bit(count):
     assert torch.equal(weighted.grad, plain.grad)
 
 
-def test_a_loss_that_is_no_number_and_has_no_weight_spoils_nothing():
-    losses = torch.tensor([1.0, math.nan, math.inf, 3.0], requires_grad=True)
-    weights = torch.tensor([1.0, 0.0, 0.0, 0.5], requires_grad=True)
-    for valid, count in ((None, 4), (torch.tensor([True, True, False, True]), 3)):
-        mean = aw.weighted_mean(losses, weights, valid)
-        assert mean.item() == pytest.approx(2.5 / count)
-        (gradient,) = torch.autograd.grad(mean, losses)
-        assert_close(gradient, torch.tensor([1.0, 0.0, 0.0, 0.5]) / count)
-    assert aw.weighted_mean(losses, torch.ones(4)).isnan()  # what has a weight is not hidden
-    blown_up = torch.tensor([math.nan, math.nan])  # nor is a batch of nothing else
-    assert aw.weighted_mean(blown_up, torch.zeros(2)).isnan()
-    assert aw.weighted_mean(torch.tensor([0.0, math.nan]), torch.zeros(2), torch.tensor([False, True])).isnan()
-    stacked = torch.func.vmap(aw.weighted_mean)(losses.expand(2, 4), weights.expand(2, 4))
-    assert_close(stacked, torch.full((2,), 2.5 / 4))
-
-
-def test_finite_losses_of_no_weight_still_tell_what_a_weight_would_do():
-    losses, weights = torch.tensor([1.0, 3.0]), torch.zeros(2, requires_grad=True)
-    (gradient,) = torch.autograd.grad(aw.weighted_mean(losses, weights), weights)
-    assert_close(gradient, losses / 2)
-
-
 def test_normalised_weights_by_hand():
     features, params = torch.tensor([[0.5], [-0.5], [0.0]]), torch.tensor([2.0, -1.0])
     plain = 1 + torch.tensor([0.0, -2.0, -1.0]).tanh()

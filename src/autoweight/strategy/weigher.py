@@ -148,18 +148,12 @@ def weighted_mean(losses: Tensor, weights: Tensor, valid: Tensor | None = None) 
     """Equation 7's weighted loss, `mean(weights * losses)`; all-ones weights give `losses.mean()` to the bit.
 
     Where some do not count, such as tokens to ignore, `valid` tells which do: the mean is over these.
-
-    A NaN or infinite loss whose weight is 0, as weighers have it, counts as 0, unless there is no other: a network that
-    has blown up must not look perfect. No gradient goes to such a loss, but on its way back through a network 0 times a
-    NaN is NaN again: samples with NaN inputs or targets have to be left out beforehand.
     """
     require(
         losses.shape == weights.shape,
         f"losses of shape {tuple(losses.shape)} do not fit weights of shape {tuple(weights.shape)}: compute them with "
         "reduction='none'.",
     )
-    sound = losses.detach().isfinite() | (weights != 0)  # 0 times NaN would be NaN
-    losses = losses.where(sound | ~(sound if valid is None else sound & valid).any(), 0)
     if valid is None:
         return (weights * losses).mean()
     return (weights * losses).where(valid, 0).sum() / valid.sum().clamp(min=1)
