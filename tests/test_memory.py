@@ -199,12 +199,30 @@ def test_memories_of_another_data_set_get_one_sentence():
     same = strategy_of()
     same.load_state_dict(kept.state_dict())
     losses, logits, labels, indices = next(visits(1))
-    with pytest.raises(aw.UserError, match=r"sample \d+ has label \d, but had \d when the memory was kept"):
+    with pytest.raises(aw.UserError, match=r"sample \d+ has label \d, but had \d before: indices are positions"):
         same.weigh(losses, logits, (labels + 1) % CLASSES, progress=0.6, indices=indices)
     grown = strategy_of()  # one that was reserved for a training set knows its classes: other outputs are to spare
     weights_of(grown, visits(3))
     with pytest.raises(aw.UserError, match="the network answers with 7 classes, but the memory is of 4"):
         grown.weigh(losses, torch.randn(5, 7), labels, progress=0.6, indices=indices)
+
+
+@pytest.mark.parametrize("make", [lambda: aw.load("auto"), strategy_of])
+def test_places_in_the_batch_are_no_positions(make):
+    weigher = make()
+    losses, logits, labels, indices = next(visits(1))
+    weigher.weigh(losses, logits, labels, progress=0.5, indices=indices)
+    with pytest.raises(aw.UserError, match=r"sample \d+ has label \d, but had \d before: indices are positions"):
+        weigher.weigh(losses, logits, (labels + 1) % CLASSES, progress=0.6, indices=indices)
+
+
+@pytest.mark.parametrize("make", [lambda: aw.load("auto"), strategy_of])
+@pytest.mark.parametrize("which", ["labels", "indices"])
+def test_what_is_no_tensor_gets_one_sentence(make, which):
+    batch = dict(zip(("losses", "logits", "labels", "indices"), next(visits(1)), strict=True))
+    batch[which] = batch[which].numpy()
+    with pytest.raises(aw.UserError, match=f"{which} must be a tensor, but came as ndarray: use torch.as_tensor"):
+        make().weigh(**batch, progress=0.5)
 
 
 def test_tokens_of_another_length_would_lie_in_each_others_places():

@@ -16,7 +16,7 @@ def unknown(kind: str, name: str, options: Iterable[str]) -> UserError:
     """The error for a name that is not among `options`; it proposes the nearest one."""
     options = sorted(options)
     by_small_letters = {option.lower(): option for option in options}
-    close = get_close_matches(name.lower(), by_small_letters, n=1, cutoff=0.4)
+    close = get_close_matches(str(name).lower(), by_small_letters, n=1, cutoff=0.4)
     hint = f"did you mean '{by_small_letters[close[0]]}'?" if close else f"choose one of: {', '.join(options)}."
     return UserError(f"unknown {kind} '{name}': {hint}")
 

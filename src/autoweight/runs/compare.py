@@ -19,7 +19,7 @@ from autoweight.data.streamed import Streamed, warn_of_skipped
 from autoweight.errors import RunError, require
 from autoweight.methods import TrainingFacts, check_knobs, make_method
 from autoweight.methods.early_stop import EARLY_STOP
-from autoweight.methods.method import Method, Weighted
+from autoweight.methods.method import Method
 from autoweight.models import make_network
 from autoweight.ranks import ALONE, Ranks
 from autoweight.runs.audit import check_audit
@@ -28,10 +28,8 @@ from autoweight.runs.result import score_key
 from autoweight.runs.samples import Columns, sample_columns, samples_file, write_columns
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.storage.shared import SharedCheckpointFile
-from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
-from autoweight.strategy.regime import Regime
-from autoweight.training.checks import check_method, check_training
+from autoweight.training.checks import check_method, check_training, warn_where_far
 from autoweight.training.device import check_device, few_threads, isolated
 from autoweight.training.evaluate import judge
 from autoweight.training.loop import StageReport, Trained, Training, check_side_by_side, train
@@ -95,7 +93,7 @@ class Comparison:
             if config.command == "audit":
                 check_audit(name, made, config.training.task)
             check_method(name, made, self.make_model, splits.train, splits.val, config.training, config.device)
-            _warn_where_far(made, config)
+            warn_where_far(made, config.training)
             if self.split:
                 check_split(name, made, config.training.batch_size, ranks)
         if ranks.size > 1:
@@ -261,15 +259,6 @@ def _learn_of_skipped(samples: Labelled, ranks: Ranks) -> None:
     if isinstance(samples, Streamed):
         for bad in ranks.gather(dict(samples.bad)):
             samples.bad.update(bad)
-
-
-def _warn_where_far(method: Method, config: RunConfig) -> None:
-    """Say where a strategy is about to be used in a training that is far from its own.
-
-    Steps do not count: a proxy has fewer samples than the training that it stands for.
-    """
-    if isinstance(method, Weighted) and isinstance(method.weigher, Strategy):
-        method.weigher.warn_where_far(Regime.of(config.training))
 
 
 def _check_same_strategy(config: RunConfig, folder: RunFolder) -> None:

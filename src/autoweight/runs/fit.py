@@ -21,7 +21,7 @@ from autoweight.methods.method import Method, Weighted
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy import Weigher
 from autoweight.strategy.shipped import load
-from autoweight.training.checks import check_call, check_method, check_training
+from autoweight.training.checks import check_call, check_method, check_training, warn_where_far
 from autoweight.training.device import isolated
 from autoweight.training.evaluate import score
 from autoweight.training.loop import StageReport, Training, train
@@ -104,6 +104,7 @@ def fit(
     check_training(make_model, train_part, training, device)
     method = _method(weigher, train_part)
     check_method("the method", method, make_model, train_part, val, training, device)
+    warn_where_far(method, training)
     history: list[StageReport] = []
 
     def report(stage: StageReport) -> None:

@@ -37,10 +37,10 @@ class Auto(Remembering):
         self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """Near 0 for samples whose labels the network keeps contradicting; 1 in the mean of each class."""
-        if labels.is_floating_point() and logits.numel() == labels.numel():
-            raise UserError("auto weighs by classes, and these labels are numbers: use another method, or none.")
         if (once := self._once(losses, logits, labels, progress, indices)) is not None:
             return once
+        if labels.is_floating_point() and logits.numel() == labels.numel():
+            raise UserError("auto weighs by classes, and these labels are numbers: use another method, or none.")
         view = view_of(losses, logits, labels)
         memory, places = self._recall(view, losses, indices)
         weights = self._weigh(view, memory, places)

@@ -159,14 +159,16 @@ class Memory:
         return (losses - mean[labels].float()) / deviation[labels].float()
 
     def check_labels(self, labels: Tensor, indices: Tensor) -> None:
-        """Raise `UserError` where a sample had another label: these are indices of another data set."""
+        """Raise `UserError` where a sample had another label: these are no positions, or those of another data set."""
         known = self.columns["label"][indices]
         changed = ((known >= 0) & (known != labels)).nonzero().flatten()
         if len(changed):
             first = changed[0]
+            had = int(known[first])
             raise UserError(
-                f"sample {int(indices[first])} has label {int(labels[first])}, but had {int(known[first])} when the "
-                "memory was kept: that is another data set, so begin with a fresh strategy."
+                f"sample {int(indices[first])} has label {int(labels[first])}, but had {had} before: indices "
+                "are positions in the training set, the same at every visit, as aw.Indexed(dataset) yields them; for "
+                "another data set begin with a fresh strategy."
             )
 
     def _put(self, name: str, indices: Tensor, new: Tensor, valid: Tensor) -> None:

@@ -9,7 +9,7 @@ from autoweight.errors import UserError, require
 from autoweight.strategy.features import View
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.testimony import Testimony
-from autoweight.strategy.weigher import Weigher, load_tensors
+from autoweight.strategy.weigher import Weigher, check_tensors, load_tensors
 
 
 class Remembering(Weigher):
@@ -61,7 +61,10 @@ class Remembering(Weigher):
 
         None where none does. Trainings of the package reserve a memory, and draw no sample twice.
         """
-        if self._reserved or torch.compiler.is_compiling() or indices is None:
+        if self._reserved or torch.compiler.is_compiling():
+            return None
+        check_tensors(losses=losses, logits=logits, labels=labels, indices=indices)
+        if indices is None:
             return None
         if any(one.shape[:1] != losses.shape[:1] for one in (logits, labels, indices)) or not losses.dim():
             return None  # which is refused further on
@@ -96,8 +99,9 @@ class Remembering(Weigher):
             self.memory = Memory({name: one.to(losses.device) for name, one in self.memory.tensors().items()})
             self.testimony = Testimony(*(one.to(losses.device) for one in self.testimony))
         places = places.to(losses.device)
-        if self._to_check and not torch.compiler.is_compiling() and not view.labels.is_floating_point():
-            self.memory.check_labels(view.labels, places)
+        to_check = (self._to_check or not self._reserved) and not torch.compiler.is_compiling()
+        if to_check and not view.labels.is_floating_point():
+            self.memory.check_labels(view.labels[view.valid], places[view.valid])
         self._to_check = False
         self.testimony.note(self.memory.columns["margin"], places, view.valid)
         return self.memory, places

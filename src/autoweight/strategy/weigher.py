@@ -67,12 +67,21 @@ def load_tensors(owner: str, places: dict[str, Tensor], values: dict[str, Any]) 
         place.copy_(values[name])
 
 
+def check_tensors(**given: object) -> None:
+    """Raise `UserError` where one is no tensor, but a list or an array of NumPy's; None is none of them."""
+    for name, value in given.items():
+        if value is not None and not isinstance(value, Tensor):
+            kind = type(value).__name__
+            raise UserError(f"{name} must be a tensor, but came as {kind}: use torch.as_tensor({name}).")
+
+
 def check_batch(losses: Tensor, logits: Tensor, labels: Tensor, num_classes: int | None = None) -> None:
     """Raise `UserError` where a batch of classified samples cannot be weighed: torch would broadcast or wrap it.
 
     Labels have to lie below `num_classes`, or the number of logits. That is checked on a CPU only: a GPU would have to
     be waited for.
     """
+    check_tensors(losses=losses, logits=logits, labels=labels)
     # Not by require, which would have every sentence made at every step.
     if losses.dim() != 1 or logits.dim() != 2 or labels.dim() != 1 or not len(losses) == len(logits) == len(labels):
         shapes = f"{tuple(losses.shape)}, {tuple(logits.shape)} and {tuple(labels.shape)}"

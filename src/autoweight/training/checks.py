@@ -16,6 +16,7 @@ from autoweight.data.labelled import Labelled
 from autoweight.errors import UserError, first_line, require
 from autoweight.methods.method import Method, Weighted, trainable
 from autoweight.strategy import Rule, Strategy
+from autoweight.strategy.regime import Regime
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.ahead import ready_forward_mode, slopes_along
 from autoweight.training.captured import draws_random_numbers
@@ -194,3 +195,12 @@ def check_buffers(model: nn.Module, inputs: Inputs) -> None:
     forward(tried, inputs)
     if [*map(id, before)] != [*map(id, tried.buffers())]:
         raise RuntimeError("it replaces a buffer, which has to be changed in place")
+
+
+def warn_where_far(method: Method, training: TrainingConfig) -> None:
+    """Say where a strategy is about to be used in a training that is far from its own.
+
+    Steps do not count: a proxy has fewer samples than the training that it stands for.
+    """
+    if isinstance(method, Weighted) and isinstance(method.weigher, Strategy):
+        method.weigher.warn_where_far(Regime.of(training))
