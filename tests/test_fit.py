@@ -41,6 +41,14 @@ def test_a_training_of_the_package_is_judged_by_its_settings_not_its_batches():
         aw.fit(make_model, make_blobs(), weigher=other, training=SHORT)
 
 
+def test_an_audit_is_of_its_own_training_whatever_the_weigher_is_used_for_later():
+    weigher = aw.load("auto")
+    first = aw.fit(make_model, make_blobs(), weigher=weigher, training=SHORT)
+    said = first.audit()["label_score"].tolist()
+    aw.fit(make_model, make_blobs(seed=3), weigher=weigher, training=SHORT)
+    assert first.audit()["label_score"].tolist() == said
+
+
 def test_history_and_scores():
     heard = []
     data = make_blobs(), make_blobs(30, seed=9)

@@ -225,6 +225,38 @@ def test_what_is_no_tensor_gets_one_sentence(make, which):
         make().weigh(**batch, progress=0.5)
 
 
+def test_an_index_with_two_labels_in_one_batch_is_of_parts_that_were_indexed_alone():
+    losses, logits, labels, _ = next(visits(1))
+    two = torch.zeros(5, dtype=torch.long)
+    with pytest.raises(aw.UserError, match="an index comes twice in this batch, with two labels"):
+        aw.load("auto").weigh(losses, logits, labels, progress=0.5, indices=two)
+
+
+def test_a_logit_that_is_no_number_spoils_its_sample_alone():
+    weigher, batch = aw.load("auto"), next(visits(1))
+    for bad in (math.inf, math.nan):
+        losses, logits, labels, indices = (part.clone() for part in batch)
+        logits[2, 1] = bad
+        weights = weigher.weigh(losses, logits, labels, progress=0.5, indices=indices)
+        assert weights.isfinite().all()
+        assert weights.tolist().count(0) == 1 == 5 - int((weigher.memory.columns["label"] >= 0).sum())
+    logits[2, 1] = -math.inf  # a class that is masked out
+    assert weigher.weigh(losses, logits, labels, progress=0.5, indices=indices).min() > 0
+
+
+def test_tokens_to_ignore_have_one_label():
+    labels = torch.tensor([[0, 1, -1], [1, 2, -1]])
+    with pytest.raises(aw.UserError, match=r"label -1 is out of range.* Tokens to ignore have the label -100"):
+        aw.load("auto").weigh(
+            torch.rand(2, 3), torch.randn(2, 3, CLASSES), labels, progress=0.5, indices=torch.arange(2)
+        )
+
+
+def test_rows_with_an_index_of_their_own_are_refused():
+    with pytest.raises(aw.UserError, match="samples have an 'index' of their own: rename it"):
+        aw.Indexed([{"x": 1, "index": 7}])[0]
+
+
 def test_tokens_of_another_length_would_lie_in_each_others_places():
     def weigh(tokens: int, indices=(1, 2)):
         labels = torch.zeros(2, tokens, dtype=torch.long)

@@ -53,6 +53,12 @@ def test_weighted_mean_by_hand():
     assert aw.weighted_mean(losses, weights).item() == pytest.approx(2 / 3)
 
 
+@pytest.mark.parametrize("valid", [torch.ones(4, 1).bool(), torch.ones(3).bool(), torch.ones(4, 3)])
+def test_a_mask_that_would_be_bent_is_refused(valid):
+    with pytest.raises(aw.UserError, match=r"valid tells of each loss whether it counts, \(4, 3\) of bool, but is"):
+        aw.weighted_mean(torch.ones(4, 3), torch.ones(4, 3), valid)
+
+
 @pytest.mark.parametrize("count", [1, 7, 64, 100])
 def test_all_ones_give_the_plain_mean_to_the_bit(count):
     plain = torch.rand(count, generator=torch.Generator().manual_seed(count)).requires_grad_()

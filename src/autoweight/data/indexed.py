@@ -30,5 +30,6 @@ class Indexed(Dataset[Any]):
             raise IndexError(index)
         sample = self.dataset[index]
         if isinstance(sample, dict):
+            require("index" not in sample, "samples have an 'index' of their own: rename it, aw.Indexed adds another.")
             return {**sample, "index": index}
         return (*sample, index) if isinstance(sample, tuple | list) else (sample, index)

@@ -2,13 +2,16 @@
 
 import inspect
 import re
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from autoweight.errors import require
 from autoweight.report.intervals import half_width
 from autoweight.strategy import Strategy, Weigher
 from autoweight.strategy.rule import weigh
+from autoweight.strategy.shipped import load
 
 _ABOVE = {
     "loss": "samples whose loss is above average",
@@ -23,11 +26,13 @@ _ABOVE = {
 _NOTHING = 0.1  # weights below this say nothing about who counts more
 
 
-def describe(strategy: Weigher) -> list[str]:
+def describe(strategy: Weigher | str | Path) -> list[str]:
     """Sentences on the strategy at its start, middle and end, if these differ: who counts more, who less, how much.
 
-    Of another weigher, what its card says.
+    Of another weigher, what its card says. A file or the name of a shipped strategy is loaded first.
     """
+    strategy = load(strategy) if isinstance(strategy, str | Path) else strategy
+    require(isinstance(strategy, Weigher), f"aw.describe takes a weigher, a file or a name, but got {strategy!r}.")
     if not isinstance(strategy, Strategy):
         card = inspect.getmodule(type(strategy)).__doc__ or ""
         return [card.partition("\n")[0].partition(": ")[2].capitalize() or f"{type(strategy).__name__} weighs samples."]

@@ -1,6 +1,7 @@
 """Train one network in one call: weighed by `auto` or by another weigher, from tensors or a map-style data set."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -49,6 +50,8 @@ class Fitted:
     """The same on the test data, where there were some."""
     skipped: dict[int, str] = field(default_factory=dict)
     """Samples that could not be read and were skipped: positions in the data set, and why."""
+    _judge: Weigher | None = field(default=None, repr=False)
+    """The weigher with the memory of this training, whatever it is used for later."""
 
     @cached_property
     def issues(self) -> Any:
@@ -57,9 +60,9 @@ class Fitted:
 
     def audit(self, **options: Any) -> Any:
         """What the weigher's memory says about the labels: `aw.find_label_issues`, whose options it takes."""
-        if self.weigher is None:
+        if self._judge is None:
             raise UserError("the audit reads what a weigher remembers, and none was used: fit with weigher='auto'.")
-        return find_label_issues(self.weigher, self.labels, **options)
+        return find_label_issues(self._judge, self.labels, **options)
 
 
 def fit(
@@ -124,9 +127,8 @@ def fit(
     warn_of_skipped(train_part)
     skipped = dict(train_part.bad) if isinstance(train_part, Streamed) else {}
     own = method.weigher if isinstance(method, Weighted) else None
-    return Fitted(
-        network, history, own, train_part.labels.cpu(), train_part.source.cpu(), val_score, test_score, skipped
-    )
+    labels, positions = train_part.labels.cpu(), train_part.source.cpu()
+    return Fitted(network, history, own, labels, positions, val_score, test_score, skipped, copy(own))
 
 
 def _method(weigher: Any, samples: Labelled) -> Method:

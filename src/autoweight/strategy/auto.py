@@ -40,7 +40,10 @@ class Auto(Remembering):
         if (once := self._once(losses, logits, labels, progress, indices)) is not None:
             return once
         if labels.is_floating_point() and logits.numel() == labels.numel():
-            raise UserError("auto weighs by classes, and these labels are numbers: use another method, or none.")
+            raise UserError(
+                "auto weighs by classes, and these labels are numbers: use another method, or none. For one logit z of "
+                "two classes, pass torch.stack([-z, z], dim=1) / 2 and labels as .long()."
+            )
         view = view_of(losses, logits, labels)
         memory, places = self._recall(view, losses, indices)
         weights = self._weigh(view, memory, places)

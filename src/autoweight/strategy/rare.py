@@ -6,7 +6,7 @@ Told    That classes are rarer in training than they should be. Where the test s
 Found   On the tasks that `auto` was found on: it is `auto` without its condition, and adds no number of its own.
 Judged  On the families kept aside (docs/auto.md).
 Knobs   None.
-Cost    That of `auto`. Indices have to be given, so that labels can be audited; the weights do not depend on them.
+Cost    That of `auto`. Indices have to be given: classes are counted by them.
 """
 
 import torch

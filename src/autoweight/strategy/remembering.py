@@ -94,7 +94,7 @@ class Remembering(Weigher):
         on_host = not torch.compiler.is_compiling() and (not self._reserved or places.device.type == "cpu")
         if on_host:  # a GPU has to be waited for, unless there is room for all
             self._make_room(int(places.min()), int(places.max()), view.logits.shape[-1], losses.device)
-        assert self.memory is not None
+        assert self.memory is not None, "call weigher.reserve(num_samples, num_classes, device) before compiling a step"
         if not torch.compiler.is_compiling() and self.memory.loss_sums.device != losses.device:  # as loaded on a CPU
             self.memory = Memory({name: one.to(losses.device) for name, one in self.memory.tensors().items()})
             self.testimony = Testimony(*(one.to(losses.device) for one in self.testimony))
@@ -150,6 +150,11 @@ def weigh_once(
     rows = torch.arange(len(places), device=places.device)
     first = torch.full_like(rows[: len(samples)], len(rows)).scatter_reduce(0, sample_of, rows, "amin")
     once = losses[first], logits[first], labels[first]
+    if not labels.is_floating_point() and not torch.equal(labels[first][sample_of], labels):
+        raise UserError(
+            "an index comes twice in this batch, with two labels: indices are positions in the whole training set, so "
+            "wrap that in aw.Indexed, not its parts."
+        )
     return weigher.weigh(*once, progress=progress, indices=places[first])[sample_of]
 
 

@@ -88,16 +88,20 @@ def check_batch(losses: Tensor, logits: Tensor, labels: Tensor, num_classes: int
         needed = "losses [batch] (reduction='none'), logits [batch, classes] and labels [batch]"
         raise UserError(f"weights need {needed}, but shapes are {shapes}.")
     _check_numbers(losses)
+    _check_classes(
+        labels, logits.shape[1] if num_classes is None else num_classes, "Leave out samples without a label."
+    )
+
+
+def _check_classes(labels: Tensor, classes: int, advice: str) -> None:
     if labels.dtype not in (torch.int64, torch.int32):
         raise UserError(f"labels must be int64, but are {labels.dtype}: use .long().")
-    if labels.device.type == "cpu" and not torch.compiler.is_compiling():
+    if labels.device.type == "cpu" and not torch.compiler.is_compiling() and labels.numel():
         lowest, highest = int(labels.min()), int(labels.max())
-        classes = logits.shape[1] if num_classes is None else num_classes
         if lowest < 0 or highest >= classes:
             wrong, last = lowest if lowest < 0 else highest, classes - 1
             raise UserError(
-                f"label {wrong} is out of range: with {classes} classes, labels go from 0 to {last}. Leave out samples "
-                "that have no label."
+                f"label {wrong} is out of range: with {classes} classes, labels go from 0 to {last}. {advice}"
             )
 
 
@@ -107,23 +111,26 @@ def view_of(
     """A batch, one row a sample; where its classes were `checked` beforehand, nobody looks at them again.
 
     Whole labels are classes, `[batch]`, or those of tokens, `[batch, tokens]`, each of which is a sample unless its
-    label is -100. Float labels are targets of the outputs' shape: several labels, or regression.
+    label is -100. Float labels are targets of the outputs' shape: several labels, or regression. A sample whose loss or
+    logits are no numbers does not count; a logit of -inf, a class that is masked out, is one.
     """
     losses, logits = losses.detach(), logits.detach()
     if labels.is_floating_point() and logits.numel() == labels.numel():
         _check_targets(losses, logits, labels)
         logits, labels = logits.reshape(len(losses), -1), labels.reshape(len(losses), -1)
-        valid = losses.isfinite()
+        counts = None
     elif labels.dim() == 2 and logits.dim() == 3:
         _check_tokens(losses, logits, labels)
         losses, logits, labels = losses.reshape(-1), logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
-        valid = losses.isfinite() & (labels != IGNORED)
+        counts = labels != IGNORED
     else:
         if not checked:
             check_batch(losses, logits, labels, None if label_values is None else len(label_values))
-        valid = losses.isfinite()
-    losses, logits = losses.float().where(valid, 0), logits.float().where(valid.unsqueeze(-1), 0)
-    return View(losses, logits, labels, valid, label_values)
+        counts = None
+    losses, logits = losses.float(), logits.float()
+    valid = (losses + logits.logsumexp(dim=-1)).isfinite()
+    valid = valid if counts is None else valid & counts
+    return View(losses.where(valid, 0), logits.where(valid.unsqueeze(-1), 0), labels, valid, label_values)
 
 
 def _check_targets(losses: Tensor, logits: Tensor, labels: Tensor) -> None:
@@ -142,8 +149,9 @@ def _check_tokens(losses: Tensor, logits: Tensor, labels: Tensor) -> None:
         needed = "losses [batch, tokens], logits [batch, tokens, classes] and labels [batch, tokens]"
         raise UserError(f"weights of tokens need {needed}, but shapes are {shapes}.")
     _check_numbers(losses)
-    if labels.dtype not in (torch.int64, torch.int32):
-        raise UserError(f"labels must be int64, but are {labels.dtype}: use .long().")
+    on_host = labels.device.type == "cpu" and not torch.compiler.is_compiling()
+    own = labels[labels != IGNORED] if on_host else labels
+    _check_classes(own, logits.shape[-1], f"Tokens to ignore have the label {IGNORED}.")
 
 
 def _check_numbers(losses: Tensor) -> None:
@@ -165,4 +173,9 @@ def weighted_mean(losses: Tensor, weights: Tensor, valid: Tensor | None = None) 
     )
     if valid is None:
         return (weights * losses).mean()
+    require(
+        valid.shape == losses.shape and valid.dtype == torch.bool,
+        f"valid tells of each loss whether it counts, {tuple(losses.shape)} of bool, but is {tuple(valid.shape)} of "
+        f"{valid.dtype}.",
+    )
     return (weights * losses).where(valid, 0).sum() / valid.sum().clamp(min=1)
