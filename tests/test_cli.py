@@ -192,6 +192,8 @@ def test_a_search_finishes_with_what_is_done_and_goes_on_with_more_episodes(tmp_
     autoweight(*short, "--search.num-episodes", 1, cwd=tmp_path)
     autoweight(*short, "--search.num-episodes", 2, "--resume", cwd=tmp_path)
     assert result_of(tmp_path / "short")["search"]["episodes"] == (2 + 1) * 5
+    lines = [json.loads(line) for line in (tmp_path / "short" / "metrics.jsonl").read_text().splitlines()]
+    assert {line["episode"] for line in lines if line.get("doing") == "choosing"} == {2}  # the former choice is gone
     fewer = autoweight(*short, "--search.num-episodes", 1, "--resume", cwd=tmp_path, status=2)
     assert "search.num_episodes was 2 and is now 1" in fewer.stderr
 

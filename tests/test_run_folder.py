@@ -76,8 +76,9 @@ def test_finish_writes_the_result_and_drops_checkpoints(tmp_path):
     folder = open_folder(tmp_path / "run", CONFIG, resume=False)
     folder.checkpoint("x").save({"a": 1})
     assert folder.result() is None
-    folder.finish({"recipe": "digits-noise"})
-    assert folder.result() == {"recipe": "digits-noise"}
+    result = {"recipe": "digits-noise", "methods": {}}
+    folder.finish(result)
+    assert folder.result() == result
     assert sorted(path.name for path in folder.path.iterdir()) == ["config.yaml", "result.json"]
 
 
@@ -93,8 +94,9 @@ def test_a_folder_in_use_is_left_as_it_is(tmp_path):
     with opened(path, search, False, ALONE) as folder:
         folder.finish({})
         before = {file.name: file.read_bytes() for file in path.iterdir()}
-        with pytest.raises(UserError, match="in use by another run"), opened(path, longer, True, ALONE):
-            pass
+        for config, resume in ((longer, True), (search, False)):
+            with pytest.raises(UserError, match="in use by another run"), opened(path, config, resume, ALONE):
+                pass
         assert {file.name: file.read_bytes() for file in path.iterdir()} == before
     with opened(path, longer, True, ALONE) as folder:
         assert folder.result() is None

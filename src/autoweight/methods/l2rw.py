@@ -4,7 +4,7 @@ Idea    At every step, what weights would have lowered the loss of a batch of tr
         weights at 0: the weight of a sample is the slope of the trusted loss along a step on that sample alone, with
         its sign turned, nothing where it would do harm, and the batch's weights are normalised to one sum.
 Source  Ren et al., Learning to reweight examples for robust deep learning, ICML 2018.
-Told    1,000 trusted samples.
+Told    Trusted samples, at most 1,000.
 Knobs   trusted: how many samples of the validation set it may learn from, 0 for all; trusted_batch: how many of them a
         step takes, 0 for the training's batch size; total: what a batch's weights sum to, 1 in the source. Few samples
         share it, so that a learning rate that suits plain training can be too high; less than 1 lowers it.

@@ -4,7 +4,7 @@ Idea    A weight net of one hidden layer turns a sample's loss into its weight i
         network takes a trial step with those weights; how the loss of trusted samples then depends on the weight net's
         parameters is the gradient that the weight net learns by.
 Source  Shu et al., Meta-Weight-Net: learning an explicit mapping for sample weighting, NeurIPS 2019.
-Told    1,000 trusted samples.
+Told    Trusted samples, at most 1,000.
 Knobs   hidden: the weight net's hidden units; rate: its learning rate (Adam); trusted: how many samples of the
         validation set it may learn from, 0 for all; trusted_batch: how many of them a step takes, 0 for the training's
         batch size; exact: take the step with the weights after the weight net's own, as published; normalise: scale a

@@ -52,20 +52,27 @@ class RunFolder:
         require(path is not None or not resume, "--resume needs --out FOLDER, the folder of the run to go on with.")
         path = path or _fresh_path(config)
         try:
-            _check_usable(path, config, resume)
+            if not path.is_dir():
+                _check_usable(path, config, resume)
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"cannot use the output folder {path}: {error.strerror}.") from error
         folder = cls(path)
         with _locked(path):
-            _check_usable(path, config, resume)  # again: another run may have been quicker
+            _check_usable(path, config, resume)
             longer = resume and folder.is_to_go_on(config)
             if longer:  # a search that is to run more episodes: what it came to is no longer the result
                 for name in ("result.json", RUN_FILE):
                     (path / name).unlink(missing_ok=True)
+                folder._forget_choice()
             if longer or not resume:  # else it holds the same already, and may be where nothing can be written
                 write_bytes(path / "config.yaml", dump_config(config).encode())
             yield folder
+
+    def _forget_choice(self) -> None:
+        """Take the lines of a search's last choice out of metrics.jsonl: it will choose anew, in other episodes."""
+        kept = [line for line in self._read(self._metrics) if line.get("doing") != "choosing"]
+        write_bytes(self._metrics, "".join(json.dumps(line) + "\n" for line in kept).encode())
 
     def is_to_go_on(self, config: RunConfig) -> bool:
         """Whether this is a search that is to run more episodes than it was begun with."""
@@ -117,7 +124,7 @@ class RunFolder:
             result: dict[str, Any] = json.loads(path.read_text())
         except ValueError as error:
             raise UserError(damaged) from error
-        require(isinstance(result, dict), damaged)
+        require(isinstance(result, dict) and {"recipe", "methods"} <= result.keys(), damaged)
         return result
 
     @staticmethod
