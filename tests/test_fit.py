@@ -47,6 +47,9 @@ def test_an_audit_is_of_its_own_training_whatever_the_weigher_is_used_for_later(
     said = first.audit()["label_score"].tolist()
     aw.fit(make_model, make_blobs(seed=3), weigher=weigher, training=SHORT)
     assert first.audit()["label_score"].tolist() == said
+    other = torch.zeros(2, 3), (make_blobs(seed=3).labels[:2] + 1) % 3
+    with pytest.raises(aw.UserError, match=r"sample \d has label \d, but had \d before"):  # in a loop of one's own
+        weigher.weigh(torch.ones(2), *other, progress=0.5, indices=torch.arange(2))
 
 
 def test_history_and_scores():

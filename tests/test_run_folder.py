@@ -82,6 +82,14 @@ def test_finish_writes_the_result_and_drops_checkpoints(tmp_path):
     assert sorted(path.name for path in folder.path.iterdir()) == ["config.yaml", "result.json"]
 
 
+@pytest.mark.parametrize("content", ["{", "[]", "{}"])
+def test_a_damaged_result_is_said_to_be(tmp_path, content):
+    folder = open_folder(tmp_path / "run", CONFIG, resume=False)
+    (folder.path / "result.json").write_text(content)
+    with pytest.raises(UserError, match="result.json is damaged: remove it, and --resume makes it anew"):
+        folder.result()
+
+
 def test_fresh_folders_do_not_collide(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folders = {open_folder(None, CONFIG, resume=False).path for _ in range(3)}

@@ -21,6 +21,7 @@ from autoweight.errors import RunError, UserError, require
 from autoweight.methods.method import Method, Weighted
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy import Weigher
+from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.shipped import load
 from autoweight.training.checks import check_call, check_method, check_training, warn_where_far
 from autoweight.training.device import isolated
@@ -127,6 +128,8 @@ def fit(
     warn_of_skipped(train_part)
     skipped = dict(train_part.bad) if isinstance(train_part, Streamed) else {}
     own = method.weigher if isinstance(method, Weighted) else None
+    if isinstance(own, Remembering):
+        own.release()
     labels, positions = train_part.labels.cpu(), train_part.source.cpu()
     return Fitted(network, history, own, labels, positions, val_score, test_score, skipped, copy(own))
 

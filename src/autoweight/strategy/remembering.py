@@ -32,6 +32,10 @@ class Remembering(Weigher):
         self._begin(num_samples, num_classes, device)
         self._reserved, self._tokens = True, 0
 
+    def release(self) -> None:
+        """Grow again with the indices that come, and check them: whoever made sure of them is done."""
+        self._reserved = False
+
     def _begin(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
         self.memory = Memory.empty(num_samples, num_classes, device)
         self.testimony = Testimony.empty(num_samples, device)
