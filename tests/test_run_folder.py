@@ -86,7 +86,7 @@ def test_finish_writes_the_result_and_drops_checkpoints(tmp_path):
 def test_a_damaged_result_is_said_to_be(tmp_path, content):
     folder = open_folder(tmp_path / "run", CONFIG, resume=False)
     (folder.path / "result.json").write_text(content)
-    with pytest.raises(UserError, match="result.json is damaged: remove it, and --resume makes it anew"):
+    with pytest.raises(UserError, match=r"result\.json is damaged: remove it, and --resume makes it anew"):
         folder.result()
 
 
