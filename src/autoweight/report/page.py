@@ -17,6 +17,7 @@ from autoweight.report.searches import loss_gap_figure, noise_sentence, search_f
 from autoweight.report.strategies import auto_figure, strategy_figures
 from autoweight.report.svg import Figure, dot_chart
 from autoweight.report.tables import standard_error
+from autoweight.report.tested import Tested, samples_tested
 from autoweight.report.verdict import Gain, gain_over, verdict
 from autoweight.report.words import describe, idea
 from autoweight.runs.reading import RunView, read_run, told
@@ -49,6 +50,7 @@ class RunPart:
     verdict: list[str]
     methods: list[MethodRow]
     score_name: str
+    tested: Tested
     scores: Figure | None
     curves: list[Figure]
     strategy: list[str]
@@ -91,6 +93,7 @@ def write_report(runs: Sequence[Path], out: Path | None = None) -> Path:
 def _part(run: RunView) -> RunPart:
     rows = _rows(run)
     name = run.score.removeprefix("test_").replace("_", " ")
+    tested = samples_tested(run)
     sentences = [] if run.strategy is None else describe(run.strategy)
     pictures = [] if run.strategy is None else strategy_figures(run.strategy)
     if any(method == "auto" for method, _ in run.stages):
@@ -103,7 +106,8 @@ def _part(run: RunView) -> RunPart:
         verdict=verdict(run),
         methods=rows,
         score_name=name,
-        scores=_scores(rows, name),
+        tested=tested,
+        scores=_scores(rows, f"{tested} {name}"),
         curves=training_curves(run),
         strategy=sentences,
         strategy_figures=pictures,
@@ -141,7 +145,7 @@ def _scores(rows: list[MethodRow], name: str) -> Figure | None:
     if len(sound) < 2:
         return None
     look_for = "Whiskers are one standard error over the seeds. Where they overlap, the order may be luck."
-    return Figure(f"Test {name} by method", look_for, dot_chart(sound, x_name=f"test {name}, %"))
+    return Figure(f"{name.capitalize()} by method", look_for, dot_chart(sound, x_name=f"{name}, %"))
 
 
 def _facts(run: RunView) -> list[tuple[str, str]]:

@@ -1,0 +1,40 @@
+"""What the page says must be true of the run at hand: its captions, its verdict and its sums."""
+
+import numpy as np
+import pytest
+
+from autoweight.cli.run import run
+from autoweight.report.tables import comparison_table
+from autoweight.report.tested import samples_tested
+from autoweight.report.verdict import verdict
+from autoweight.runs.reading import read_run
+
+from .pages import SHORT
+
+pytestmark = pytest.mark.filterwarnings("ignore:nothing is split off")
+
+
+@pytest.fixture(scope="module")
+def audits(tmp_path_factory):
+    """Audits of own data without and with a part to test on."""
+    folder = tmp_path_factory.mktemp("own runs")
+    draw = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    x = (draw.normal(size=(80, 3)) + 3 * y[:, None]).astype(np.float32)
+    parts = {"plain": {}, "tested": {"test_x": x[:20], "test_y": y[:20]}}
+    for name, more in parts.items():
+        np.savez(folder / f"{name}.npz", x=x, y=y, **more)
+        run(["audit", str(folder / f"{name}.npz"), *SHORT, "--out", str(folder / name)])
+    return folder
+
+
+def test_scores_on_training_samples_are_called_so(audits):
+    view, text = read_run(audits / "plain"), (audits / "plain" / "report.html").read_text()
+    assert samples_tested(view) == "training"
+    assert "Last epoch on the training samples, since nothing was split off to test on, 1 seed" in text
+    assert verdict(view)[-1].startswith("Scores are on the training samples")
+    assert "last-epoch training accuracy" in comparison_table(view.result, samples_tested(view)).title
+    view, text = read_run(audits / "tested"), (audits / "tested" / "report.html").read_text()
+    assert samples_tested(view) == "test"
+    assert "Last epoch on the test set" in text
+    assert "training samples" not in " ".join(verdict(view))
