@@ -1,13 +1,16 @@
 """What the page says must be true of the run at hand: its captions, its verdict and its sums."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from autoweight.cli.run import run
+from autoweight.report.searches import noise_sentence
 from autoweight.report.tables import comparison_table
 from autoweight.report.tested import samples_tested
 from autoweight.report.verdict import verdict
-from autoweight.runs.reading import read_run
+from autoweight.runs.reading import RunView, read_run
 
 from .pages import SHORT
 
@@ -38,3 +41,16 @@ def test_scores_on_training_samples_are_called_so(audits):
     assert samples_tested(view) == "test"
     assert "Last epoch on the test set" in text
     assert "training samples" not in " ".join(verdict(view))
+
+
+def test_luck_is_told_by_candidates_of_the_last_choice_that_weigh():
+    def line(doing, total, returns):
+        return {"event": "search", "doing": doing, "total": total, "returns": returns}
+
+    former = [line("choosing", 8, [0.5, 0.0]), line("choosing", 8, [0.1, 0.0])]
+    last = [line("choosing", 10, [0.02, 0.0]), line("choosing", 10, [0.04, 0.0])]
+    tried = line("searching", 10, [0.1, 0.3])
+    view = RunView(Path(), None, [*former, tried, *last], {}, True, None)
+    assert "differs by 1.4 points" in noise_sentence(view)  # 0.02 / sqrt(2)
+    view.lines.pop()
+    assert "cannot be told: no record of a candidate that was trained twice" in noise_sentence(view)
