@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from autoweight.cli.run import run
+from autoweight.report.page import _facts
 from autoweight.report.searches import noise_sentence
 from autoweight.report.tables import comparison_table
 from autoweight.report.tested import samples_tested
 from autoweight.report.verdict import verdict
 from autoweight.runs.reading import RunView, read_run
+from autoweight.runs.result import recovered_fractions
 
 from .pages import SHORT
 
@@ -54,3 +56,27 @@ def test_luck_is_told_by_candidates_of_the_last_choice_that_weigh():
     assert "differs by 1.4 points" in noise_sentence(view)  # 0.02 / sqrt(2)
     view.lines.pop()
     assert "cannot be told: no record of a candidate that was trained twice" in noise_sentence(view)
+
+
+def compared(**scores):
+    """A finished comparison with these scores, and two seconds for every training."""
+    methods = {name: {"test_accuracy": own, "train_seconds": [2.0] * len(own)} for name, own in scores.items()}
+    seeds = list(range(len(scores["uniform"])))
+    found = {"seeds": seeds, "methods": methods, "recovered": recovered_fractions(scores)}
+    return RunView(Path(), None, [], found, True, None)
+
+
+def test_a_gap_that_may_be_chance_is_not_said_to_be_closed():
+    uniform, auto = [0.70, 0.71, 0.72], [0.74, 0.75, 0.76]
+    sure = verdict(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.81, 0.825]))
+    assert sure[-1] == "auto closes 39 % of the gap between no weighting and the oracle."
+    unsure = verdict(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.61, 0.78]))
+    assert (
+        unsure[-1]
+        == "The oracle's lead over no weighting could be chance: what auto closes of it cannot be told."
+    )
+
+
+def test_early_stop_has_no_seconds_of_its_own():
+    view = compared(uniform=[0.7, 0.7], early_stop=[0.8, 0.8], auto=[0.8, 0.8])
+    assert _facts(view) == [("seconds of training", "8.0")]

@@ -11,6 +11,7 @@ from typing import Any
 
 from autoweight.config.files import dump_config
 from autoweight.errors import UserError
+from autoweight.methods.early_stop import EARLY_STOP
 from autoweight.report.audits import AuditView, audit_view
 from autoweight.report.curves import training_curves, weight_figures
 from autoweight.report.searches import loss_gap_figure, noise_sentence, search_figures
@@ -151,7 +152,8 @@ def _scores(rows: list[MethodRow], name: str) -> Figure | None:
 def _facts(run: RunView) -> list[tuple[str, str]]:
     environment = run.result.get("environment")
     facts = [(key, str(value)) for key, value in environment.items()] if isinstance(environment, dict) else []
-    seconds = sum(sum(values["train_seconds"]) for values in run.result.get("methods", {}).values())
+    methods = run.result.get("methods", {})
+    seconds = sum(sum(values["train_seconds"]) for name, values in methods.items() if name != EARLY_STOP)  # uniform's
     if seconds:
         facts.append(("seconds of training", f"{seconds:,.1f}"))
     search: Any = run.result.get("search")

@@ -109,14 +109,21 @@ def _comparison_verdict(run: RunView) -> list[str]:
     for name in judged:
         gains = [(rival, gain_over(run, name, rival)) for rival in ("uniform", "early_stop")]
         found = [_sentence(name, rival, gain) for rival, gain in gains if gain is not None]
-        recovered = run.result.get("recovered", {}).get(name)
-        if found and isinstance(recovered, int | float):
-            found.append(f"{name} closes {100 * recovered:.0f} % of the gap between no weighting and the oracle.")
-        sentences += found
+        sentences += found + (_recovered(run, name) if found else [])
     if not sentences:
         reached = 100 * fmean(methods[method][run.score])
         return [f"{method} reaches {reached:.1f} %; no training without weights is there to compare with."]
     return sentences if run.finished else [f"So far: {sentences[0]}", *sentences[1:]]
+
+
+def _recovered(run: RunView, method: str) -> list[str]:
+    """How much of the oracle's gap a method closes, where there is one that is hardly chance."""
+    share, gap = run.result.get("recovered", {}).get(method), gain_over(run, "oracle", "uniform")
+    if not isinstance(share, int | float) or gap is None:
+        return []
+    if gap.may_be_chance:
+        return [f"The oracle's lead over no weighting could be chance: what {method} closes of it cannot be told."]
+    return [f"{method} closes {100 * share:.0f} % of the gap between no weighting and the oracle."]
 
 
 def _sentence(method: str, rival: str, gain: Gain) -> str:
