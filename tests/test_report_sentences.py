@@ -1,5 +1,7 @@
 """What the page says must be true of the run at hand: its captions, its verdict and its sums."""
 
+import shlex
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +28,10 @@ def audits(tmp_path_factory):
     draw = np.random.default_rng(0)
     y = np.arange(80) % 2
     x = (draw.normal(size=(80, 3)) + 3 * y[:, None]).astype(np.float32)
-    parts = {"plain": {}, "tested": {"test_x": x[:20], "test_y": y[:20]}}
+    names = np.array(["the left side", "the right side"])[y]
+    parts = {"plain": {}, "tested": {"test_x": x[:20], "test_y": names[:20]}}
     for name, more in parts.items():
-        np.savez(folder / f"{name}.npz", x=x, y=y, **more)
+        np.savez(folder / f"{name}.npz", x=x, y=names, **more)
         run(["audit", str(folder / f"{name}.npz"), *SHORT, "--out", str(folder / name)])
     return folder
 
@@ -43,6 +46,14 @@ def test_scores_on_training_samples_are_called_so(audits):
     assert samples_tested(view) == "test"
     assert "Last epoch on the test set" in text
     assert "training samples" not in " ".join(verdict(view))
+
+
+def test_commands_quote_and_words_wrap(audits):
+    text = (audits / "plain" / "report.html").read_text()
+    assert f"<code>autoweight audit {shlex.quote(str(audits / 'plain'))}</code>" in unescape(text)
+    assert '<th scope="col">given_label</th>' in text
+    assert '<td class="words">the left side</td>' in text
+    assert '<th scope="col" class="number">label_score</th>' in text
 
 
 def test_luck_is_told_by_candidates_of_the_last_choice_that_weigh():
@@ -71,10 +82,7 @@ def test_a_gap_that_may_be_chance_is_not_said_to_be_closed():
     sure = verdict(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.81, 0.825]))
     assert sure[-1] == "auto closes 39 % of the gap between no weighting and the oracle."
     unsure = verdict(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.61, 0.78]))
-    assert (
-        unsure[-1]
-        == "The oracle's lead over no weighting could be chance: what auto closes of it cannot be told."
-    )
+    assert unsure[-1] == "The oracle's lead over no weighting could be chance: what auto closes of it cannot be told."
 
 
 def test_early_stop_has_no_seconds_of_its_own():

@@ -79,6 +79,7 @@ def write_report(runs: Sequence[Path], out: Path | None = None) -> Path:
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["short"] = _short
+    environment.filters["quoted"] = lambda path: shlex.quote(str(path))
     page = environment.get_template("page.html").render(
         parts=parts,
         title=", ".join(part.run.path.resolve().name for part in parts),
