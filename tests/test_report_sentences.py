@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from autoweight.cli.run import run
-from autoweight.report.page import _facts
+from autoweight.report.curves import training_curves, weight_figures
+from autoweight.report.page import _facts, _rows, _scores
 from autoweight.report.searches import noise_sentence
 from autoweight.report.tables import comparison_table
 from autoweight.report.tested import samples_tested
@@ -88,3 +89,44 @@ def test_a_gap_that_may_be_chance_is_not_said_to_be_closed():
 def test_early_stop_has_no_seconds_of_its_own():
     view = compared(uniform=[0.7, 0.7], early_stop=[0.8, 0.8], auto=[0.8, 0.8])
     assert _facts(view) == [("seconds of training", "8.0")]
+
+
+def test_classes_are_called_by_their_names(audits):
+    text = (audits / "plain" / "report.html").read_text()
+    assert "Mean weight by class, auto" in text
+    assert "<i></i>the left side</button>" in text
+    assert "class 0" not in text
+
+
+def stage(method, number, wrong_loss, seed=0):
+    """A stage's line, with the loss of wrong labels."""
+    groups = {"right": {"loss": 1.0, "weight": 1.0}, "wrong": {"loss": wrong_loss, "weight": 1.0}}
+    own = {"event": "stage", "method": method, "seed": seed, "stage": number}
+    return own | {"val_score": 0.5, "train_loss": 1.0, "weights": {"groups": groups}}
+
+
+def captions(view):
+    """All that the curves say, in one."""
+    return " ".join(figure.look_for for figure in training_curves(view) + weight_figures(view))
+
+
+def test_captions_speak_of_seeds_where_there_are_several():
+    one, two = compared(uniform=[0.7], auto=[0.8]), compared(uniform=[0.7, 0.7], auto=[0.8, 0.9])
+    assert "Whiskers" not in _scores(_rows(one), "test accuracy").look_for
+    assert "Whiskers" in _scores(_rows(two), "test accuracy").look_for
+    one.lines += [stage("auto", 0, 1.0)]
+    two.lines += [stage("auto", 0, 1.0), stage("auto", 0, 1.0, seed=1)]
+    assert "Shaded bands" not in captions(one)
+    assert "Shaded bands" in captions(two)
+
+
+def test_captions_speak_of_what_was_seen():
+    said = "the wrong labels' loss falls too, and that is memorising"
+    view = compared(uniform=[0.7], auto=[0.8])
+    view.lines += [stage("uniform", 0, 3.0), stage("uniform", 1, 4.0), stage("auto", 0, 1.0)]
+    assert said not in captions(view)
+    view.lines.append(stage("uniform", 2, 1.0))
+    assert said in captions(view)
+    numbers = RunView(Path(), None, [stage("auto", 0, 1.0)], {"score": "test_r2"}, True, None)
+    assert "wrong labels" not in " ".join(figure.look_for for figure in training_curves(numbers))
+    assert "memorise outliers" in captions(numbers)

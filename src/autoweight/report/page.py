@@ -146,7 +146,9 @@ def _scores(rows: list[MethodRow], name: str) -> Figure | None:
     sound = [(row.name, row.score, row.error) for row in rows if isfinite(row.score)]
     if len(sound) < 2:
         return None
-    look_for = "Whiskers are one standard error over the seeds. Where they overlap, the order may be luck."
+    look_for = "One seed tells no standard error: the order may be luck."
+    if any(error is not None for _, _, error in sound):
+        look_for = "Whiskers are one standard error over the seeds. Where they overlap, the order may be luck."
     return Figure(f"{name.capitalize()} by method", look_for, dot_chart(sound, x_name=f"{name}, %"))
 
 
