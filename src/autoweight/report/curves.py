@@ -263,7 +263,7 @@ def _spread(run: RunView) -> Figure | None:
     ]
     svg = line_chart([x for x, _ in rows], series, x_name=_STAGE, y_name="weight", shade=warmup(run), zero=True)
     look_for = (
-        "One seed; shaded is the middle half of the samples. Two groups drift apart where labels are taken for right "
+        "One seed; shaded is the middle half of the samples. Two groups drift apart where samples are taken for right "
         "or wrong; lines that stay together weigh nothing."
     )
     return Figure(f"Spread of the weights, {method}", look_for, svg, tuple(one.name for one in series))
