@@ -13,9 +13,8 @@ import pytest
 import autoweight as aw
 from autoweight.cli.run import run
 from autoweight.recipes import get_recipe
-from autoweight.report.audits import audit_view, png
+from autoweight.report.audits import audit_view
 from autoweight.report.page import write_report
-from autoweight.report.svg import Series, line_chart, nice_ticks
 from autoweight.report.verdict import gain_over, mcnemar, over_samples, over_seeds, verdict
 from autoweight.runs.log import LOGS, numbers
 from autoweight.runs.reading import RunView, read_run, told
@@ -244,25 +243,6 @@ def test_a_search_is_judged_in_the_unit_of_its_gain():
     said = verdict(view)[0]
     assert "By 3 repeats, its 95 % interval is 53.4 to 70.6. It is the best of 30 candidates in the very" in said
     assert "hardly chance" not in said
-
-
-def test_ticks_are_round_and_charts_take_anything():
-    assert nice_ticks(0, 1) == [0, 0.2, 0.4, 0.6, 0.8, 1]
-    assert nice_ticks(-3.2, 7.9) == [-5, 0, 5, 10]
-    assert len(nice_ticks(5, 5)) > 1
-    for values in ([], [None], [float("nan")], [float("inf"), 1.0], [3.0]):
-        xs = [float(k) for k in range(len(values))]
-        assert line_chart(xs, [Series("a'<b", values)], x_name="x", y_name="y").startswith("<svg")
-
-
-def test_pictures_are_png():
-    image = pytest.importorskip("PIL.Image")
-    import base64
-    import io
-
-    pixels = np.arange(5 * 4 * 3, dtype=np.uint8).reshape(5, 4, 3)
-    content = base64.b64decode(png(pixels).partition(",")[2])
-    assert (np.asarray(image.open(io.BytesIO(content))) == pixels).all()
 
 
 def test_every_method_says_what_it_is_told():

@@ -10,19 +10,21 @@ from autoweight.runs.reading import RunView
 
 _STAGE = "stage"
 _MOST_CLASSES = 8  # lines that can still be told apart
+_WELL_BELOW = 0.9  # a smaller fall is a wobble
 Line = dict[str, Any]
 
 
 def training_curves(run: RunView) -> list[Figure]:
     """Validation score, training loss and learning rate by stage."""
-    shade = warmup(run)
+    shade, wrong = warmup(run), _wrong(run)
     name = run.score.removeprefix("test_").replace("_", " ")
+    several = len({seed for _, seed in run.stages}) > 1
     figures = [
         _by_method(
             run,
             f"Validation {name}",
-            "Look whether a line falls again late: then the network has begun to memorise wrong labels. Shaded bands "
-            "reach from the worst to the best seed.",
+            f"Look whether a line falls again late: then the network has begun to memorise {wrong}."
+            + " Shaded bands reach from the worst to the best seed." * several,
             lambda line: _number(line, "val_score", 100),
             f"validation {name}, %",
             shade,
@@ -30,8 +32,8 @@ def training_curves(run: RunView) -> list[Figure]:
         _by_method(
             run,
             "Training loss",
-            "The unweighted mean loss over all samples. Near zero on wrong labels means memorised; a method that looks "
-            "past wrong labels stays above.",
+            f"The unweighted mean loss over all samples. Near zero on {wrong} means memorised; a method that looks "
+            f"past {wrong} stays above.",
             lambda line: _number(line, "train_loss"),
             "mean loss",
             shade,
@@ -60,6 +62,11 @@ def warmup(run: RunView) -> tuple[float, float] | None:
     """The first stages, in which a searched strategy weighs nothing."""
     strategy = run.strategy
     return (0.0, float(strategy.warmup_stages)) if strategy is not None and strategy.warmup_stages else None
+
+
+def _wrong(run: RunView) -> str:
+    """What a network had better not memorise: of numbers, none is simply wrong."""
+    return "outliers" if run.score == "test_r2" else "wrong labels"
 
 
 def _shown_method(run: RunView) -> str | None:
@@ -163,12 +170,14 @@ def _groups(run: RunView) -> list[Figure | None]:
         look_for = "Right labels should fall; wrong ones stay high as long as the network does not memorise them."
         figures.append(_pair(run, method, f"Loss of right and wrong labels, {method}", names, "loss", look_for))
         if any(name == "uniform" for name, _ in run.stages) and method != "uniform":
-            look_for = "For comparison: without weights, the wrong labels' loss falls too, and that is memorising."
+            look_for = "For comparison: without weights, wrong labels are memorised as far as their loss falls."
+            if _falls(run):
+                look_for = "For comparison: without weights, the wrong labels' loss falls too, and that is memorising."
             figures.append(_pair(run, "uniform", "Loss of right and wrong labels, uniform", names, "loss", look_for))
     elif {"low", "high"} <= found:
         names = {"high": "other weights", "low": "low weights"}
         look_for = (
-            "Which labels are wrong is not known here. This is the split that the weights themselves make, below and "
+            "Which samples are wrong is not known here. This is the split that the weights themselves make, below and "
             "above half of the mean weight: what they look past keeps a high loss."
         )
         figures.append(_pair(run, method, f"Loss by the weights' own split, {method}", names, "loss", look_for))
@@ -179,6 +188,13 @@ def _groups(run: RunView) -> list[Figure | None]:
             _pair(run, method, f"Mean weight of rare and other classes, {method}", names, "weight", look_for)
         )
     return figures
+
+
+def _falls(run: RunView) -> bool:
+    """Whether the loss of wrong labels ends well below its height without weights."""
+    found, _ = _series(run, lambda line: _number(_of(line, "groups").get("wrong"), "loss"), ["uniform"])
+    values = [value for one in found for value in one.values if value is not None]
+    return bool(values) and values[-1] < _WELL_BELOW * max(values)
 
 
 def _pair(run: RunView, method: str, title: str, names: dict[str, str], what: str, look_for: str) -> Figure | None:
@@ -197,8 +213,8 @@ def _effective(run: RunView) -> Figure | None:
     return _by_method(
         run,
         "Effective sample size",
-        "How many equally weighted samples would count as much, in percent of the set. Far below the share of right "
-        "labels, a method throws good samples away.",
+        "How many equally weighted samples would count as much, in percent of the set. Far below the share of good "
+        "samples, a method throws some of them away.",
         lambda line: _number(line.get("weights"), "effective", 100),
         "% of the samples",
         warmup(run),
@@ -214,7 +230,8 @@ def _classes(run: RunView) -> Figure | None:
     last = rows[-1][1]
     order = sorted(range(len(last)), key=lambda k: last[k])
     chosen = order if len(order) <= _MOST_CLASSES else order[: _MOST_CLASSES // 2] + order[-_MOST_CLASSES // 2 :]
-    series = [Series(f"class {k}", [values[k] if k < len(values) else None for _, values in rows]) for k in chosen]
+    names = _class_names(run, method, len(last))
+    series = [Series(names[k], [values[k] if k < len(values) else None for _, values in rows]) for k in chosen]
     svg = line_chart([x for x, _ in rows], series, x_name=_STAGE, y_name="mean weight", shade=warmup(run))
     which = "all classes" if len(chosen) == len(last) else "those with the least and the most at the end"
     return Figure(
@@ -223,6 +240,13 @@ def _classes(run: RunView) -> Figure | None:
         svg,
         tuple(one.name for one in series),
     )
+
+
+def _class_names(run: RunView, method: str | None, count: int) -> list[str]:
+    """What the classes are called; by number where they have no names, or the training has not ended."""
+    seed = next((seed for name, seed in run.stages if name == method), 0)
+    names = [str(name) for name in (run.samples(str(method), seed) or {}).get("class_names", ())]
+    return names if len(names) == count else [f"class {k}" for k in range(count)]
 
 
 def _spread(run: RunView) -> Figure | None:
@@ -239,7 +263,7 @@ def _spread(run: RunView) -> Figure | None:
     ]
     svg = line_chart([x for x, _ in rows], series, x_name=_STAGE, y_name="weight", shade=warmup(run), zero=True)
     look_for = (
-        "One seed; shaded is the middle half of the samples. Two groups drift apart where labels are taken for right "
+        "One seed; shaded is the middle half of the samples. Two groups drift apart where samples are taken for right "
         "or wrong; lines that stay together weigh nothing."
     )
     return Figure(f"Spread of the weights, {method}", look_for, svg, tuple(one.name for one in series))

@@ -11,12 +11,14 @@ from typing import Any
 
 from autoweight.config.files import dump_config
 from autoweight.errors import UserError
+from autoweight.methods.early_stop import EARLY_STOP
 from autoweight.report.audits import AuditView, audit_view
 from autoweight.report.curves import training_curves, weight_figures
 from autoweight.report.searches import loss_gap_figure, noise_sentence, search_figures
 from autoweight.report.strategies import auto_figure, strategy_figures
 from autoweight.report.svg import Figure, dot_chart
 from autoweight.report.tables import standard_error
+from autoweight.report.tested import Tested, samples_tested
 from autoweight.report.verdict import Gain, gain_over, verdict
 from autoweight.report.words import describe, idea
 from autoweight.runs.reading import RunView, read_run, told
@@ -49,6 +51,7 @@ class RunPart:
     verdict: list[str]
     methods: list[MethodRow]
     score_name: str
+    tested: Tested
     scores: Figure | None
     curves: list[Figure]
     strategy: list[str]
@@ -76,6 +79,7 @@ def write_report(runs: Sequence[Path], out: Path | None = None) -> Path:
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["short"] = _short
+    environment.filters["quoted"] = lambda path: shlex.quote(str(path))
     page = environment.get_template("page.html").render(
         parts=parts,
         title=", ".join(part.run.path.resolve().name for part in parts),
@@ -91,6 +95,7 @@ def write_report(runs: Sequence[Path], out: Path | None = None) -> Path:
 def _part(run: RunView) -> RunPart:
     rows = _rows(run)
     name = run.score.removeprefix("test_").replace("_", " ")
+    tested = samples_tested(run)
     sentences = [] if run.strategy is None else describe(run.strategy)
     pictures = [] if run.strategy is None else strategy_figures(run.strategy)
     if any(method == "auto" for method, _ in run.stages):
@@ -103,7 +108,8 @@ def _part(run: RunView) -> RunPart:
         verdict=verdict(run),
         methods=rows,
         score_name=name,
-        scores=_scores(rows, name),
+        tested=tested,
+        scores=_scores(rows, f"{tested} {name}"),
         curves=training_curves(run),
         strategy=sentences,
         strategy_figures=pictures,
@@ -140,14 +146,17 @@ def _scores(rows: list[MethodRow], name: str) -> Figure | None:
     sound = [(row.name, row.score, row.error) for row in rows if isfinite(row.score)]
     if len(sound) < 2:
         return None
-    look_for = "Whiskers are one standard error over the seeds. Where they overlap, the order may be luck."
-    return Figure(f"Test {name} by method", look_for, dot_chart(sound, x_name=f"test {name}, %"))
+    look_for = "One seed tells no standard error: the order may be luck."
+    if any(error is not None for _, _, error in sound):
+        look_for = "Whiskers are one standard error over the seeds. Where they overlap, the order may be luck."
+    return Figure(f"{name.capitalize()} by method", look_for, dot_chart(sound, x_name=f"{name}, %"))
 
 
 def _facts(run: RunView) -> list[tuple[str, str]]:
     environment = run.result.get("environment")
     facts = [(key, str(value)) for key, value in environment.items()] if isinstance(environment, dict) else []
-    seconds = sum(sum(values["train_seconds"]) for values in run.result.get("methods", {}).values())
+    methods = run.result.get("methods", {})
+    seconds = sum(sum(values["train_seconds"]) for name, values in methods.items() if name != EARLY_STOP)  # uniform's
     if seconds:
         facts.append(("seconds of training", f"{seconds:,.1f}"))
     search: Any = run.result.get("search")

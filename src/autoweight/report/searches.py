@@ -39,14 +39,15 @@ def loss_gap_figure(run: RunView) -> Figure | None:
 
 def noise_sentence(run: RunView) -> str:
     """How much of the difference between returns is luck: the same candidates, trained again."""
-    rounds = [line["returns"] for line in _last_lines(run, "choosing")]
-    rounds = [[_sound(value) for value in one] for one in rounds]
+    lines = _last_lines(run, "choosing")
+    total = lines[-1].get("total") if lines else None  # another one in rounds of a choice before the search went on
+    rounds = [[_sound(value) for value in line["returns"]] for line in lines if line.get("total") == total]
     if len(rounds) < 2:
-        return "How much of the returns is luck cannot be told: no candidate was trained twice."
+        return "How much of the returns is luck cannot be told: no record of a candidate that was trained twice."
     spreads = []
     for column in zip(*rounds, strict=False):
         values = [value for value in column if value is not None]
-        if len(values) > 1:
+        if len(values) > 1 and any(values):  # no weighting is level with its reference in every round
             spreads.append(stdev(values))
     tried = [
         value for line in _last_lines(run, "searching") for value in map(_sound, line["returns"]) if value is not None

@@ -1,13 +1,15 @@
 """Charts as small inline SVG, coloured by the page's style sheet, so that they are light, dark and printable."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, isfinite, log10
 
 WIDTH, HEIGHT = 480, 270
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 42
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 22, 12, 42
+_LETTER = 8.5  # how wide one may be, on a phone too
+_AXIS_NAME = 18  # what the name of the y axis takes at the left edge
 _COLOURS = 8
 
 Values = Sequence[float | None]
@@ -41,11 +43,12 @@ class Axes:
     y_low: float
     y_high: float
     height: float = HEIGHT
+    left: float = _LEFT
 
     def x(self, value: float) -> float:
         """Across."""
         share = (value - self.x_low) / ((self.x_high - self.x_low) or 1)
-        return round(_LEFT + share * (WIDTH - _LEFT - _RIGHT), 1)
+        return round(self.left + share * (WIDTH - self.left - _RIGHT), 1)
 
     def y(self, value: float) -> float:
         """Down."""
@@ -69,18 +72,19 @@ def line_chart(
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     low, high = (min(low, 0.0), max(high, 0.0)) if zero else (low, high)
     ticks = nice_ticks(low, high)
-    axes = Axes(min(xs, default=0), max(xs, default=1), min(low, ticks[0]), max(high, ticks[-1]))
+    left = _room(f"{tick:g}" for tick in ticks)
+    axes = Axes(min(xs, default=0), max(xs, default=1), min(low, ticks[0]), max(high, ticks[-1]), left=left)
     whole = all(x == int(x) for x in xs)  # stages and episodes have no halves
     x_ticks = [tick for tick in nice_ticks(axes.x_low, axes.x_high) if not whole or tick == int(tick)]
     parts = [_frame(axes, x_name, y_name, x_ticks, ticks)]
     if shade is not None:
-        left, right = (axes.x(min(max(end, axes.x_low), axes.x_high)) for end in shade)
+        begin, end = (axes.x(min(max(one, axes.x_low), axes.x_high)) for one in shade)
         parts.append(
-            f'<rect class="shade" x="{left}" y="{_TOP}" width="{right - left:.1f}" height="{HEIGHT - _BOTTOM - _TOP}">'
+            f'<rect class="shade" x="{begin}" y="{_TOP}" width="{end - begin:.1f}" height="{HEIGHT - _BOTTOM - _TOP}">'
             "<title>warm-up: all samples count the same</title></rect>"
         )
     if zero:
-        parts.append(f'<path class="zero" d="M{_LEFT} {axes.y(0)}H{WIDTH - _RIGHT}"/>')
+        parts.append(f'<path class="zero" d="M{left} {axes.y(0)}H{WIDTH - _RIGHT}"/>')
     if dots:
         parts.append(f'<path class="dots" d="{"".join(f"M{axes.x(x)} {axes.y(y)}h0" for x, y in dots)}"/>')
     for number, one in enumerate(series):
@@ -106,16 +110,17 @@ def heat_map(
 ) -> str:
     """Cells coloured by a number from -1 (the low colour) over 0 (none) to 1, each with a text to show."""
     height = max(HEIGHT, min(14 * len(rows), 420) + _TOP + _BOTTOM)
-    wide = (WIDTH - _LEFT - _RIGHT) / max(len(columns), 1)
+    left = _room(rows)
+    wide = (WIDTH - left - _RIGHT) / max(len(columns), 1)
     high = (height - _TOP - _BOTTOM) / max(len(rows), 1)
-    parts = [_names(columns, rows, wide, high, height, x_name, y_name)]
+    parts = [_names(columns, rows, left, wide, high, height, x_name, y_name)]
     for row, line in enumerate(cells):
         for column, (value, text) in enumerate(line):
             if abs(value) >= 0.005 or text:
                 kind = "hot" if value >= 0 else "cold"
                 title = f"<title>{escape(text)}</title>" if text else ""
                 parts.append(
-                    f'<rect class="{kind}" x="{_LEFT + column * wide:.1f}" y="{_TOP + row * high:.1f}" '
+                    f'<rect class="{kind}" x="{left + column * wide:.1f}" y="{_TOP + row * high:.1f}" '
                     f'width="{wide:.1f}" height="{high:.1f}" fill-opacity="{min(abs(value), 1):.2g}">{title}</rect>'
                 )
     return _svg(parts, alt, None, height)
@@ -165,24 +170,36 @@ def _frame(axes: Axes, x_name: str, y_name: str, x_ticks: list[float], y_ticks: 
     parts = []
     for tick in y_ticks:
         y = axes.y(tick)
-        parts.append(f'<path class="grid" d="M{_LEFT} {y}H{WIDTH - _RIGHT}"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{tick:g}</text>')
+        parts.append(f'<path class="grid" d="M{axes.left} {y}H{WIDTH - _RIGHT}"/>')
+        parts.append(f'<text x="{axes.left - 6}" y="{y + 4}" text-anchor="end">{tick:g}</text>')
     for tick in x_ticks:
         if axes.x_low <= tick <= axes.x_high:
             parts.append(f'<text x="{axes.x(tick)}" y="{bottom + 16}" text-anchor="middle">{tick:g}</text>')
-    return "".join(parts) + _axis_names(x_name, y_name, HEIGHT)
+    return "".join(parts) + _axis_names(x_name, y_name, HEIGHT, axes.left)
 
 
-def _axis_names(x_name: str, y_name: str, height: float) -> str:
+def _room(labels: Iterable[str]) -> float:
+    """Where the chart begins, so that the labels of its y axis do not lie on the axis' name."""
+    return max(_LEFT, _AXIS_NAME + 6 + ceil(_LETTER * max(map(len, labels), default=0)))
+
+
+def _axis_names(x_name: str, y_name: str, height: float, left: float) -> str:
     middle = _TOP + (height - _TOP - _BOTTOM) / 2
     return (
-        f'<text x="{(WIDTH + _LEFT) / 2}" y="{height - 8}" text-anchor="middle">{escape(x_name)}</text>'
+        f'<text x="{(WIDTH + left) / 2}" y="{height - 8}" text-anchor="middle">{escape(x_name)}</text>'
         f'<text transform="translate(12 {middle:.0f}) rotate(-90)" text-anchor="middle">{escape(y_name)}</text>'
     )
 
 
 def _names(
-    columns: Sequence[str], rows: Sequence[str], wide: float, high: float, height: float, x_name: str, y_name: str
+    columns: Sequence[str],
+    rows: Sequence[str],
+    left: float,
+    wide: float,
+    high: float,
+    height: float,
+    x_name: str,
+    y_name: str,
 ) -> str:
     """Names along both sides, as many as there is room for."""
 
@@ -190,15 +207,15 @@ def _names(
         return range(0, len(names), max(1, ceil(len(names) / most)))
 
     parts = [
-        f'<text x="{_LEFT + (k + 0.5) * wide:.1f}" y="{height - _BOTTOM + 16:.0f}" text-anchor="middle">'
+        f'<text x="{left + (k + 0.5) * wide:.1f}" y="{height - _BOTTOM + 16:.0f}" text-anchor="middle">'
         f"{escape(columns[k])}</text>"
         for k in spread(columns, 10)
     ]
     parts += [
-        f'<text x="{_LEFT - 6}" y="{_TOP + (k + 0.5) * high + 4:.1f}" text-anchor="end">{escape(rows[k])}</text>'
+        f'<text x="{left - 6}" y="{_TOP + (k + 0.5) * high + 4:.1f}" text-anchor="end">{escape(rows[k])}</text>'
         for k in spread(rows, 14)
     ]
-    return "".join(parts) + _axis_names(x_name, y_name, height)
+    return "".join(parts) + _axis_names(x_name, y_name, height, left)
 
 
 def _line(axes: Axes, xs: Sequence[float], values: Values) -> str:

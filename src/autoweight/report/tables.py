@@ -5,13 +5,15 @@ from typing import Any
 
 from rich.table import Table
 
+from autoweight.report.tested import Tested
 
-def comparison_table(result: dict[str, Any]) -> Table:
-    """Mean test accuracy with its standard error over seeds, share of the oracle gap closed, and time, by method."""
+
+def comparison_table(result: dict[str, Any], tested: Tested = "test") -> Table:
+    """Mean accuracy with its standard error over seeds, share of the oracle gap closed, and time, by method."""
     seeds = result["seeds"]
     score = result.get("score", "test_accuracy")
     name = score.removeprefix("test_").replace("_", "-")
-    table = Table(title=f"{result['recipe']}: last-epoch test {name}, {len(seeds)} seed{'s' * (len(seeds) > 1)}")
+    table = Table(title=f"{result['recipe']}: last-epoch {tested} {name}, {len(seeds)} seed{'s' * (len(seeds) > 1)}")
     table.add_column("method")
     table.add_column(f"{name} %", justify="right")
     table.add_column("std. error", justify="right")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoweight.report.intervals import half_width
+from autoweight.report.tested import Tested, samples_tested
 from autoweight.report.words import gain_sentence
 from autoweight.runs.reading import RunView
 
@@ -15,6 +16,9 @@ _NORMAL = 1.96
 _LITTLE = 0.05  # chances below this are no longer called chance
 _ROUNDING = 1e-9  # points; equal differences differ by less
 _NOT_OURS = ("uniform", "early_stop", "oracle")
+_NO_TEST = (
+    "Scores are on the training samples, since nothing was split off to test on: they say nothing of new samples."
+)
 _FIRST = ("law", "auto")  # what the page is about, where it was trained
 
 
@@ -49,7 +53,7 @@ def gain_over(run: RunView, method: str, rival: str) -> Gain | None:
     answers = [_answers(run, name, seed) for name in (method, rival)]
     if answers[0] is None or answers[1] is None or len(answers[0]) != len(answers[1]) or not len(answers[0]):
         return Gain(differences[0], differences[0], differences[0], "")
-    return over_samples(answers[0], answers[1])
+    return over_samples(answers[0], answers[1], samples_tested(run))
 
 
 def over_seeds(differences: list[float]) -> Gain:
@@ -59,12 +63,13 @@ def over_seeds(differences: list[float]) -> Gain:
     return Gain(mean, mean - half, mean + half, f"{count} seeds")
 
 
-def over_samples(own: NDArray[np.bool_], others: NDArray[np.bool_]) -> Gain:
+def over_samples(own: NDArray[np.bool_], others: NDArray[np.bool_], tested: Tested = "test") -> Gain:
     """The difference of two shares of right answers to the same questions, and McNemar's exact test of it."""
     differences = own.astype(float) - others.astype(float)
     mean, half = 100 * differences.mean(), 100 * _NORMAL * differences.std() / sqrt(len(differences))
     won, lost = int((differences > 0).sum()), int((differences < 0).sum())
-    return Gain(mean, mean - half, mean + half, f"{len(differences):,} test samples, one seed", mcnemar(won, lost))
+    over = f"{len(differences):,} {tested} samples, one seed"
+    return Gain(mean, mean - half, mean + half, over, mcnemar(won, lost))
 
 
 def mcnemar(won: int, lost: int) -> float:
@@ -87,9 +92,14 @@ def chosen_method(run: RunView) -> str | None:
 
 def verdict(run: RunView) -> list[str]:
     """What a run came to, in sentences."""
-    methods = run.result.get("methods", {})
-    if not methods:
+    if not run.result.get("methods", {}):
         return _search_verdict(run)
+    return _comparison_verdict(run) + ([] if samples_tested(run) == "test" else [_NO_TEST])
+
+
+def _comparison_verdict(run: RunView) -> list[str]:
+    """How the methods compare."""
+    methods = run.result["methods"]
     method = chosen_method(run)
     if method is None:
         shown = ", ".join(f"{name} {100 * fmean(values[run.score]):.1f}" for name, values in methods.items())
@@ -99,14 +109,21 @@ def verdict(run: RunView) -> list[str]:
     for name in judged:
         gains = [(rival, gain_over(run, name, rival)) for rival in ("uniform", "early_stop")]
         found = [_sentence(name, rival, gain) for rival, gain in gains if gain is not None]
-        recovered = run.result.get("recovered", {}).get(name)
-        if found and isinstance(recovered, int | float):
-            found.append(f"{name} closes {100 * recovered:.0f} % of the gap between no weighting and the oracle.")
-        sentences += found
+        sentences += found + (_recovered(run, name) if found else [])
     if not sentences:
         reached = 100 * fmean(methods[method][run.score])
         return [f"{method} reaches {reached:.1f} %; no training without weights is there to compare with."]
     return sentences if run.finished else [f"So far: {sentences[0]}", *sentences[1:]]
+
+
+def _recovered(run: RunView, method: str) -> list[str]:
+    """How much of the oracle's gap a method closes, where there is one that is hardly chance."""
+    share, gap = run.result.get("recovered", {}).get(method), gain_over(run, "oracle", "uniform")
+    if not isinstance(share, int | float) or gap is None:
+        return []
+    if gap.may_be_chance:
+        return [f"The oracle's lead over no weighting could be chance: what {method} closes of it cannot be told."]
+    return [f"{method} closes {100 * share:.0f} % of the gap between no weighting and the oracle."]
 
 
 def _sentence(method: str, rival: str, gain: Gain) -> str:
@@ -114,7 +131,7 @@ def _sentence(method: str, rival: str, gain: Gain) -> str:
     side = "ahead of" if gain.mean >= 0 else "behind"
     start = f"{method} is {abs(gain.mean):.1f} points {side} {names[rival]}"
     if not gain.over:
-        return f"{start}; one seed, and no record of its test samples, cannot tell whether that is chance."
+        return f"{start}; one seed, and no record of its answers, cannot tell whether that is chance."
     inside = f"(95 % interval {gain.low:+.1f} to {gain.high:+.1f}, over {gain.over})"
     return f"{start} {inside}: {'it could be chance' if gain.may_be_chance else 'hardly chance'}."
 

@@ -1,0 +1,132 @@
+"""What the page says must be true of the run at hand: its captions, its verdict and its sums."""
+
+import shlex
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autoweight.cli.run import run
+from autoweight.report.curves import training_curves, weight_figures
+from autoweight.report.page import _facts, _rows, _scores
+from autoweight.report.searches import noise_sentence
+from autoweight.report.tables import comparison_table
+from autoweight.report.tested import samples_tested
+from autoweight.report.verdict import verdict
+from autoweight.runs.reading import RunView, read_run
+from autoweight.runs.result import recovered_fractions
+
+from .pages import SHORT
+
+pytestmark = pytest.mark.filterwarnings("ignore:nothing is split off")
+
+
+@pytest.fixture(scope="module")
+def audits(tmp_path_factory):
+    """Audits of own data without and with a part to test on."""
+    folder = tmp_path_factory.mktemp("own runs")
+    draw = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    x = (draw.normal(size=(80, 3)) + 3 * y[:, None]).astype(np.float32)
+    names = np.array(["the left side", "the right side"])[y]
+    parts = {"plain": {}, "tested": {"test_x": x[:20], "test_y": names[:20]}}
+    for name, more in parts.items():
+        np.savez(folder / f"{name}.npz", x=x, y=names, **more)
+        run(["audit", str(folder / f"{name}.npz"), *SHORT, "--out", str(folder / name)])
+    return folder
+
+
+def test_scores_on_training_samples_are_called_so(audits):
+    view, text = read_run(audits / "plain"), (audits / "plain" / "report.html").read_text()
+    assert samples_tested(view) == "training"
+    assert "Last epoch on the training samples, since nothing was split off to test on, 1 seed" in text
+    assert verdict(view)[-1].startswith("Scores are on the training samples")
+    assert "last-epoch training accuracy" in comparison_table(view.result, samples_tested(view)).title
+    view, text = read_run(audits / "tested"), (audits / "tested" / "report.html").read_text()
+    assert samples_tested(view) == "test"
+    assert "Last epoch on the test set" in text
+    assert "training samples" not in " ".join(verdict(view))
+
+
+def test_commands_quote_and_words_wrap(audits):
+    text = (audits / "plain" / "report.html").read_text()
+    assert f"<code>autoweight audit {shlex.quote(str(audits / 'plain'))}</code>" in unescape(text)
+    assert '<th scope="col">given_label</th>' in text
+    assert '<td class="words">the left side</td>' in text
+    assert '<th scope="col" class="number">label_score</th>' in text
+
+
+def test_luck_is_told_by_candidates_of_the_last_choice_that_weigh():
+    def line(doing, total, returns):
+        return {"event": "search", "doing": doing, "total": total, "returns": returns}
+
+    former = [line("choosing", 8, [0.5, 0.0]), line("choosing", 8, [0.1, 0.0])]
+    last = [line("choosing", 10, [0.02, 0.0]), line("choosing", 10, [0.04, 0.0])]
+    tried = line("searching", 10, [0.1, 0.3])
+    view = RunView(Path(), None, [*former, tried, *last], {}, True, None)
+    assert "differs by 1.4 points" in noise_sentence(view)  # 0.02 / sqrt(2)
+    view.lines.pop()
+    assert "cannot be told: no record of a candidate that was trained twice" in noise_sentence(view)
+
+
+def compared(**scores):
+    """A finished comparison with these scores, and two seconds for every training."""
+    methods = {name: {"test_accuracy": own, "train_seconds": [2.0] * len(own)} for name, own in scores.items()}
+    seeds = list(range(len(scores["uniform"])))
+    found = {"seeds": seeds, "methods": methods, "recovered": recovered_fractions(scores)}
+    return RunView(Path(), None, [], found, True, None)
+
+
+def test_a_gap_that_may_be_chance_is_not_said_to_be_closed():
+    uniform, auto = [0.70, 0.71, 0.72], [0.74, 0.75, 0.76]
+    sure = verdict(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.81, 0.825]))
+    assert sure[-1] == "auto closes 39 % of the gap between no weighting and the oracle."
+    unsure = verdict(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.61, 0.78]))
+    assert unsure[-1] == "The oracle's lead over no weighting could be chance: what auto closes of it cannot be told."
+
+
+def test_early_stop_has_no_seconds_of_its_own():
+    view = compared(uniform=[0.7, 0.7], early_stop=[0.8, 0.8], auto=[0.8, 0.8])
+    assert _facts(view) == [("seconds of training", "8.0")]
+
+
+def test_classes_are_called_by_their_names(audits):
+    text = (audits / "plain" / "report.html").read_text()
+    assert "Mean weight by class, auto" in text
+    assert "<i></i>the left side</button>" in text
+    assert "class 0" not in text
+
+
+def stage(method, number, wrong_loss, seed=0):
+    """A stage's line, with the loss of wrong labels."""
+    groups = {"right": {"loss": 1.0, "weight": 1.0}, "wrong": {"loss": wrong_loss, "weight": 1.0}}
+    own = {"event": "stage", "method": method, "seed": seed, "stage": number}
+    return own | {"val_score": 0.5, "train_loss": 1.0, "weights": {"groups": groups}}
+
+
+def captions(view):
+    """All that the curves say, in one."""
+    return " ".join(figure.look_for for figure in training_curves(view) + weight_figures(view))
+
+
+def test_captions_speak_of_seeds_where_there_are_several():
+    one, two = compared(uniform=[0.7], auto=[0.8]), compared(uniform=[0.7, 0.7], auto=[0.8, 0.9])
+    assert "Whiskers" not in _scores(_rows(one), "test accuracy").look_for
+    assert "Whiskers" in _scores(_rows(two), "test accuracy").look_for
+    one.lines += [stage("auto", 0, 1.0)]
+    two.lines += [stage("auto", 0, 1.0), stage("auto", 0, 1.0, seed=1)]
+    assert "Shaded bands" not in captions(one)
+    assert "Shaded bands" in captions(two)
+
+
+def test_captions_speak_of_what_was_seen():
+    said = "the wrong labels' loss falls too, and that is memorising"
+    view = compared(uniform=[0.7], auto=[0.8])
+    view.lines += [stage("uniform", 0, 3.0), stage("uniform", 1, 4.0), stage("auto", 0, 1.0)]
+    assert said not in captions(view)
+    view.lines.append(stage("uniform", 2, 1.0))
+    assert said in captions(view)
+    numbers = RunView(Path(), None, [stage("auto", 0, 1.0)], {"score": "test_r2"}, True, None)
+    assert "wrong labels" not in " ".join(figure.look_for for figure in training_curves(numbers))
+    assert "memorise outliers" in captions(numbers)
