@@ -22,11 +22,13 @@ from autoweight.recipes import RECIPES, get_recipe
 from autoweight.report.page import write_report
 from autoweight.report.progress import ProgressBar
 from autoweight.report.tables import comparison_table
+from autoweight.report.tested import samples_tested
 from autoweight.report.words import describe, gain_sentence
 from autoweight.runs import compare as comparing
 from autoweight.runs import find as finding
 from autoweight.runs.folder import RunFolder
 from autoweight.runs.log import LOGS, check_log
+from autoweight.runs.reading import read_run
 from autoweight.runs.result import make_result
 from autoweight.runs.shared import is_finished, opened, resumes
 from autoweight.strategy import Strategy
@@ -181,7 +183,7 @@ def _show(folder: RunFolder, place: Place, strategy: Strategy | None = None, use
         if dropped := strategy.info.get("dropped_trainings"):
             print(f"{dropped} trainings of the search blew up and were left out.")
     if result["methods"]:
-        console.print(comparison_table(result))
+        console.print(comparison_table(result, samples_tested(read_run(folder.path))))
     print(f"run folder: {folder.path}")
     if use:
         print(use)
