@@ -32,8 +32,14 @@ class Weighting(Callback):  # type: ignore[misc]
     def loss(
         self, module: LightningModule, losses: Tensor, logits: Tensor, labels: Tensor, indices: Tensor | None = None
     ) -> Tensor:
-        """The weighted mean of a batch's losses; with several processes, weights are those of the global batch."""
+        """The weighted mean of a batch's losses; with several processes, weights are those of the global batch.
+
+        Where the trainer validates or tests, it is the plain mean, and nothing is remembered.
+        """
         trainer = module.trainer
+        valid = labels != IGNORED if labels.dim() == 2 and logits.dim() == 3 else None
+        if not trainer.training:  # validation samples have the indices of training samples
+            return weighted_mean(losses, torch.ones_like(losses), valid)
         require(
             self in trainer.callbacks,
             "the trainer does not know this weighting, so checkpoints would lack its memory: "
@@ -41,7 +47,6 @@ class Weighting(Callback):  # type: ignore[misc]
         )
         self._load(losses.device)
         weights = weigh_global(self.weigher, losses.detach(), logits.detach(), labels, progress_of(trainer), indices)
-        valid = labels != IGNORED if labels.dim() == 2 and logits.dim() == 3 else None
         if self.log:
             self._log(module, weights if valid is None else weights[valid])
         return weighted_mean(losses, weights, valid)
