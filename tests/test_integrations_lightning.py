@@ -86,6 +86,33 @@ def test_progress_is_the_trainers_and_mean_and_effective_size_are_logged():
     assert accumulated.progress == [0.0] * 3 + [0.5] * 3
 
 
+class ByHand(Net):
+    """Two optimisers, and every second batch no step."""
+
+    def __init__(self, weighting=None):
+        super().__init__(weighting)
+        self.automatic_optimization = False
+
+    def training_step(self, batch, batch_index):
+        self.manual_backward(super().training_step(batch))
+        for optimizer in self.optimizers() if batch_index % 2 else []:
+            optimizer.step()
+
+    def configure_optimizers(self):
+        return [torch.optim.SGD([one], lr=0.1) for one in self.layer.parameters()]
+
+
+@pytest.mark.parametrize(("settings", "batches"), [({"max_epochs": 2}, 12), ({"max_epochs": -1, "max_steps": 8}, 8)])
+def test_steps_by_hand_of_two_optimisers_are_no_faster_progress(settings, batches):
+    recorder = Recorder()
+    weighting = Weighting(recorder)
+    blobs = make_blobs(44)
+    rows = DataLoader(aw.Indexed(TensorDataset(blobs.inputs, blobs.labels)), batch_size=8)
+    Trainer(callbacks=[weighting], enable_checkpointing=False, **QUIET, **settings).fit(ByHand(weighting), rows)
+    done = [batch - batch % 2 if "max_steps" in settings else batch for batch in range(batches)]
+    assert recorder.progress == [one / batches for one in done]
+
+
 class Shared(Net):
     """One step for training and validation, as many modules have it."""
 

@@ -73,11 +73,17 @@ class Weighting(Callback):  # type: ignore[misc]
 
 
 def progress_of(trainer: Trainer) -> float:
-    """The fraction of the training done, in steps of the optimiser."""
+    """The fraction of the training done: in steps of the optimiser, or in batches where the module steps by itself."""
     total = trainer.estimated_stepping_batches
     require(
         0 < total < float("inf"),
         "a strategy has to know how far the training is, and this one has no known end: give the trainer max_epochs or "
         "max_steps, besides max_time if you like.",
     )
-    return min(trainer.global_step / total, 1.0)
+    if trainer.lightning_module.automatic_optimization:
+        return min(trainer.global_step / total, 1.0)
+    # A batch may have a step of each optimiser, or none. The training ends with its batches or at max_steps, in which
+    # every optimiser's steps count.
+    steps = trainer.global_step / trainer.max_steps if trainer.max_steps > 0 else 0.0
+    batches = trainer.num_training_batches * trainer.max_epochs if trainer.max_epochs > 0 else float("inf")
+    return min(max(steps, trainer.fit_loop.total_batch_idx / batches), 1.0)
