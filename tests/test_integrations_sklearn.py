@@ -109,6 +109,18 @@ def test_the_last_step_of_a_pipeline_is_weighted():
     assert (model.predict_proba(X) == again.predict_proba(X)).all()
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_with_routing_and_nothing_to_route_all_is_as_without(steps):
+    estimator = make_pipeline(*[StandardScaler(), LogisticRegression()][-steps:])
+    plain = AutoWeightClassifier(estimator).fit(X, GIVEN)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = AutoWeightClassifier(estimator).fit(X, GIVEN)
+        groups = np.arange(len(X)) % 4
+        AutoWeightClassifier(estimator, cv=GroupKFold(4)).fit(X, GIVEN, groups=groups)
+        assert (routed.predict_proba(X) == plain.predict_proba(X)).all()
+    assert (routed.sample_weight_ != 1).any()
+
+
 def test_metadata_are_routed():
     own = np.linspace(0.1, 1, len(X))
     groups = np.arange(len(X)) % 4

@@ -10,7 +10,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn import get_config
+from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, check_cv, cross_val_predict
@@ -85,19 +85,9 @@ class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         own = dict(routed.estimator.fit) if routed else {}
         judged = self._judged(classes)
         splits = self._splits(X, y, judged, routed.splitter.split if routed else {})
-        probabilities = self._out_of_fold(X, y, splits, own)
-        weigher = load(self.weigher) if isinstance(self.weigher, str) else self.weigher
-        self.sample_weight_: Array = np.ones(len(y))
-        self.weigher_ = weigher
-        if probabilities is not None:
-            rows = np.flatnonzero(judged)
-            self.sample_weight_[rows], self.weigher_ = settled(weigher, probabilities[rows], classes[rows], rows)
-            if self.must_pay and not np.allclose(self.sample_weight_, 1.0):
-                weighted = self._out_of_fold(X, y, splits, own | self._weights(own))
-                if not _pays(*(one[rows].argmax(axis=1) == classes[rows] for one in (weighted, probabilities))):
-                    self.sample_weight_ = np.ones(len(y))
-        self.label_issues_ = self._issues(probabilities, classes, judged)
-        self.estimator_ = clone(estimator).fit(X, y, **own | self._weights(own))
+        # Where the estimator is given nothing, nothing is routed, and no step has to request the weights found.
+        with config_context(enable_metadata_routing=_routing() and bool(own)):
+            self._fit(X, y, classes, judged, splits, own)
         return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803
@@ -129,6 +119,22 @@ class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     def _weights(self, own: dict[str, Any]) -> dict[str, Array]:
         """The weights found, times those of the user, under the name that the estimator's fit has for them."""
         return {_weight_name(self._estimator()): self.sample_weight_ * np.asarray(own.get("sample_weight", 1.0))}
+
+    def _fit(self, X: Any, y: Any, classes: Array, judged: Array, splits: Any, own: dict[str, Any]) -> None:  # noqa: N803
+        """Find weights by the folds, see whether they pay, and fit with them."""
+        probabilities = self._out_of_fold(X, y, splits, own)
+        weigher = load(self.weigher) if isinstance(self.weigher, str) else self.weigher
+        self.sample_weight_: Array = np.ones(len(y))
+        self.weigher_ = weigher
+        if probabilities is not None:
+            rows = np.flatnonzero(judged)
+            self.sample_weight_[rows], self.weigher_ = settled(weigher, probabilities[rows], classes[rows], rows)
+            if self.must_pay and not np.allclose(self.sample_weight_, 1.0):
+                weighted = self._out_of_fold(X, y, splits, own | self._weights(own))
+                if not _pays(*(one[rows].argmax(axis=1) == classes[rows] for one in (weighted, probabilities))):
+                    self.sample_weight_ = np.ones(len(y))
+        self.label_issues_ = self._issues(probabilities, classes, judged)
+        self.estimator_ = clone(self._estimator()).fit(X, y, **own | self._weights(own))
 
     def _judged(self, classes: Array) -> Array:
         """Which samples can be held out: all but a class's only one, of which a learner without it knows nothing."""
