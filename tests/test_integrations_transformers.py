@@ -13,6 +13,8 @@ from transformers import (
     BertForTokenClassification,
     GPT2Config,
     GPT2LMHeadModel,
+    T5Config,
+    T5ForConditionalGeneration,
     Trainer,
     TrainingArguments,
     set_seed,
@@ -75,12 +77,37 @@ def writer():
     return GPT2LMHeadModel(GPT2Config(vocab_size=30, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, **size))
 
 
+def translator():
+    set_seed(0)
+    size = {"vocab_size": 30, "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "dropout_rate": 0.0}
+    return T5ForConditionalGeneration(T5Config(**size, decoder_start_token_id=0))
+
+
+class Own(torch.nn.Module):
+    """A network whose forward wants labels, as some have it; they come back in a tuple, after a loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(6, 3)
+
+    def forward(self, input_ids, labels):
+        logits = self.layer(input_ids.float())
+        return torch.nn.functional.cross_entropy(logits, labels), logits
+
+
+def own():
+    set_seed(0)
+    return Own()
+
+
 TASKS = {
     "sentences": (classifier, sentences),
     "several labels": (classifier, several_labels),
     "numbers": (lambda: classifier(1), numbers),
     "tags": (lambda: classifier(kind=BertForTokenClassification), tagged),
     "language": (writer, language),
+    "translation": (translator, language),
+    "labels wanted": (own, sentences),
 }
 
 

@@ -8,6 +8,8 @@ token has one, every token whose label is not -100 is.
 
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,8 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
     def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **named: Any) -> Any:
         """Take the index column out before the network sees it."""
         self._indices = inputs.pop(INDEX, None)
+        if self.compute_loss_func is not None and "labels" in inputs and self._needs_labels(inputs):
+            model = partial(model, labels=inputs["labels"])  # the Trainer takes them out of what it passes on
         return super().compute_loss(model, inputs, *args, **named)
 
     def prediction_step(self, *args: Any, **named: Any) -> Any:
@@ -87,7 +91,7 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
         """The weighted sum of losses over all that count in the accumulated batch, or in this one."""
         if labels is None:
             raise UserError("there is nothing to weigh: rows need a column 'labels'.")
-        logits = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
+        logits = _logits(outputs)
         if isinstance(num_items_in_batch, Tensor):
             num_items_in_batch = num_items_in_batch.to(logits.device)
         if labels.is_floating_point():
@@ -134,6 +138,15 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
             return logits.flatten(0, -2), labels.flatten(), None if places is None else places.flatten()
         return logits[counts], labels[counts], None if places is None else places[counts]
 
+    def _needs_labels(self, inputs: dict[str, Any]) -> bool:
+        """Whether the network cannot do without labels: its forward asks for them, or shifts them for its decoder."""
+        model = self.accelerator.unwrap_model(self.model)
+        asked = signature(model.forward).parameters.get("labels")
+        if asked is not None and asked.default is Parameter.empty:
+            return True
+        decodes = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
+        return decodes and not {"decoder_input_ids", "decoder_inputs_embeds"} & inputs.keys()
+
     def _predicts_the_next(self) -> bool:
         model = self.accelerator.unwrap_model(self.model)
         shifts = getattr(model, "loss_function", None) is ForCausalLMLoss
@@ -173,6 +186,14 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
             path = Path(checkpoint) / STATE
             require(path.exists(), f"{checkpoint} has no {STATE}: it is of a Trainer without weights, so begin anew.")
             self.weigher.load_state_dict(torch.load(path, map_location=self.args.device, weights_only=True))
+
+
+def _logits(outputs: Any) -> Tensor:
+    """What a network says, by name or as the first that is no mere loss: given labels, it may put its own before."""
+    if isinstance(outputs, dict):
+        require("logits" in outputs, f"the model's outputs need 'logits', but are: {', '.join(outputs)}.")
+        return outputs["logits"]
+    return outputs if isinstance(outputs, Tensor) else next(one for one in outputs if one.dim())
 
 
 class _IndexedRows(Dataset[dict[str, Any]]):
