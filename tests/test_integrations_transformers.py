@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from torch.utils.data import IterableDataset
 from transformers import (
     BertConfig,
@@ -84,20 +85,16 @@ def translator():
 
 
 class Own(torch.nn.Module):
-    """A network whose forward wants labels, as some have it; they come back in a tuple, after a loss."""
+    """No configuration, and a forward that wants labels; it gives a loss, for classes, before its logits."""
 
-    def __init__(self):
+    def __init__(self, outputs=3):
         super().__init__()
-        self.layer = torch.nn.Linear(6, 3)
+        set_seed(0)
+        self.layer = torch.nn.Linear(6, outputs)
 
     def forward(self, input_ids, labels):
-        logits = self.layer(input_ids.float())
-        return torch.nn.functional.cross_entropy(logits, labels), logits
-
-
-def own():
-    set_seed(0)
-    return Own()
+        logits = self.layer(input_ids / 30)
+        return torch.tensor(0.0) if labels.is_floating_point() else cross_entropy(logits, labels), logits
 
 
 TASKS = {
@@ -107,12 +104,12 @@ TASKS = {
     "tags": (lambda: classifier(kind=BertForTokenClassification), tagged),
     "language": (writer, language),
     "translation": (translator, language),
-    "labels wanted": (own, sentences),
+    "labels wanted": (Own, sentences),
 }
 
 
-def trainer_of(folder, task="sentences", weigher=None, rows=None, **settings):
-    make_model, make_rows = TASKS[task]
+def trainer_of(folder, task="sentences", weigher=None, rows=None, make_model=None, **settings):
+    make_model, make_rows = make_model or TASKS[task][0], TASKS[task][1]
     defaults = {"per_device_train_batch_size": 16, "max_steps": 6, "logging_steps": 1, "save_strategy": "no"}
     quiet = {"report_to": "none", "disable_tqdm": True, "use_cpu": True, "learning_rate": 0.01}
     args = TrainingArguments(str(folder), **quiet, **defaults | settings)
@@ -218,6 +215,26 @@ def test_training_goes_on_from_a_checkpoint_as_if_never_stopped(tmp_path):
     (tmp_path / "whole" / "checkpoint-5" / "weigher.pt").unlink()
     with pytest.raises(aw.UserError, match="is of a Trainer without weights"):
         again.train(resume_from_checkpoint=str(tmp_path / "whole" / "checkpoint-5"))
+
+
+def test_whole_numbers_are_numbers_where_the_model_predicts_one(tmp_path):
+    rows = [[row | {"labels": kind(row["labels"].round())} for row in numbers()] for kind in (int, float)]
+    assert torch.equal(*(params(trained(tmp_path, "numbers", aw.Uniform(), rows=one)) for one in rows))
+
+
+def test_a_plain_module_learns_numbers_and_several_labels(tmp_path):
+    def first_loss(outputs, rows):
+        made = {"make_model": lambda: Own(outputs), "max_steps": 1}
+        loss = trained(tmp_path, weigher=aw.Uniform(), rows=rows, **made).state.log_history[0]["loss"]
+        targets = torch.stack([row["labels"] for row in rows])
+        return loss, Own(outputs)(torch.stack([row["input_ids"] for row in rows]), targets)[1], targets
+
+    found, logits, targets = first_loss(1, numbers(16))
+    assert found == pytest.approx(float((logits.squeeze(1) - targets).square().mean()), rel=1e-4)
+    found, logits, targets = first_loss(3, several_labels(16))
+    assert found == pytest.approx(float(binary_cross_entropy_with_logits(logits, targets)), rel=1e-4)
+    with pytest.raises(aw.UserError, match="for numbers, give the model a config with problem_type = 'regression'"):
+        first_loss(3, [row | {"labels": row["labels"] * 2} for row in several_labels(16)])
 
 
 class Stream(IterableDataset):

@@ -30,6 +30,7 @@ INDEX = "autoweight_index"
 """The column that tells each row's position; added, kept and taken out again by the trainer itself."""
 STATE = "weigher.pt"
 """What a checkpoint's folder holds besides the trainer's own files."""
+_CLASSES, _SEVERAL, _NUMBERS = "single_label_classification", "multi_label_classification", "regression"
 
 
 class WeightedTrainer(Trainer):  # type: ignore[misc]
@@ -94,8 +95,10 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
         logits = _logits(outputs)
         if isinstance(num_items_in_batch, Tensor):
             num_items_in_batch = num_items_in_batch.to(logits.device)
-        if labels.is_floating_point():
-            return self._loss_of_targets(logits.reshape(labels.shape).float(), labels.float(), num_items_in_batch)
+        problem = self._problem(logits, labels)
+        if problem != _CLASSES:
+            targets = labels.float()
+            return self._loss_of_targets(logits.reshape(labels.shape).float(), targets, problem, num_items_in_batch)
         logits, labels, places = self._flat(logits, labels)
         if not len(labels) and num_processes() == 1:
             return logits.sum() * 0  # not a single token counts
@@ -103,10 +106,26 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
         weights = self._weights(losses, logits, labels, places)
         return (weights * losses).sum() / (len(losses) if num_items_in_batch is None else num_items_in_batch)
 
-    def _loss_of_targets(self, logits: Tensor, labels: Tensor, num_items: Any) -> Tensor:
-        """Several labels, or numbers to predict, as the model's configuration has it."""
-        config = self.accelerator.unwrap_model(self.model).config
-        regression = config.problem_type == "regression" or config.num_labels == 1
+    def _problem(self, logits: Tensor, labels: Tensor) -> str:
+        """What labels are, in transformers' words: as the configuration has it, and without one as they look."""
+        config = getattr(self.accelerator.unwrap_model(self.model), "config", None)
+        whole = not labels.is_floating_point()
+        if whole and (config is None or logits.numel() != labels.numel()):
+            return _CLASSES
+        said = getattr(config, "problem_type", None)
+        if said in (_NUMBERS, _SEVERAL):
+            return str(said)
+        if getattr(config, "num_labels", logits.shape[-1] if logits.dim() > 1 else 1) == 1:
+            return _NUMBERS
+        require(
+            config is not None or bool(((labels >= 0) & (labels <= 1)).all()),
+            "several labels go from 0 to 1: for numbers, give the model a config with problem_type = 'regression'.",
+        )
+        return _CLASSES if whole else _SEVERAL
+
+    def _loss_of_targets(self, logits: Tensor, labels: Tensor, problem: str, num_items: Any) -> Tensor:
+        """The weighted loss of several labels, or of numbers to predict."""
+        regression = problem == _NUMBERS
         loss: Callable[..., Tensor] = mse_loss if regression else binary_cross_entropy_with_logits
         single = loss(logits, labels, reduction="none")
         losses = single if single.dim() == 1 else single.flatten(1).mean(dim=1)
