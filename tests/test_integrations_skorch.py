@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from skorch.callbacks import LoadInitState, TrainEndCheckpoint
 from torch import nn
+from torch.utils.data import Subset, TensorDataset
 
 import autoweight as aw
 from autoweight.skorch import WeightedNetClassifier, WeightedNetRegressor
@@ -78,6 +79,18 @@ def test_batches_tell_their_rows_of_x_and_progress_ends_at_1():
     assert told.progress[6:] == [1.0] * 6
     net.set_params(planned_epochs=4).fit(X, Y).partial_fit(X, Y)
     assert net.weigher_.progress == pytest.approx([step / 12 for step in range(12)])
+
+
+@pytest.mark.parametrize("settings", [{"train_split": None}, {}], ids=["whole", "split"])
+def test_rows_of_a_subset_are_its_own(settings):
+    part = Subset(Subset(TensorDataset(BLOBS.inputs, BLOBS.labels), [*range(10, 60)]), [*range(5, 45)])
+    net = WeightedNetClassifier(probabilities, weigher=aw.load("auto"), **QUIET | settings)
+    net.fit(part, None if settings else Y[15:55])
+    remembered = net.weigher_.state_dict()["label"][:40]
+    seen = remembered >= 0
+    assert int(seen.sum()) == (40 if settings else 32)
+    assert torch.equal(remembered[seen].long(), BLOBS.labels[15:55][seen])
+    assert not (net.weigher_.state_dict()["label"][40:] >= 0).any()
 
 
 def test_weights_decide_what_is_learned():

@@ -29,6 +29,8 @@ class _Weighted:
     otherwise it is `max_epochs`. Later epochs count as the training's end.
     """
 
+    _given: Any = None
+
     def __init__(
         self, *args: Any, weigher: Weigher | None = None, planned_epochs: int | None = None, **named: Any
     ) -> None:
@@ -45,10 +47,16 @@ class _Weighted:
         self.weigher_ = deepcopy(self.weigher)
         return super().initialize()  # type: ignore[misc]
 
+    def get_split_datasets(self, X: Any, y: Any = None, **params: Any) -> Any:  # noqa: N803
+        """Keep in mind what was given, whose rows batches have to tell."""
+        self._given = X
+        return super().get_split_datasets(X, y, **params)  # type: ignore[misc]
+
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
         """Let training batches tell the rows that they are made of."""
         if training and self.weigher_ is not None:
-            dataset = _Indexed(dataset)
+            dataset = _Indexed(dataset, self._given)
+        self._given = None  # a net is pickled without its data
         return super().get_iterator(dataset, training=training)  # type: ignore[misc]
 
     def run_single_epoch(self, iterator: Any, training: bool, *args: Any, **named: Any) -> None:
@@ -135,14 +143,16 @@ class _WithMemory:
 
 
 class _Indexed(Dataset[Any]):
-    """Adds the row of X to what a data set of skorch's yields, also where it is a part of X."""
+    """Adds the row of what `fit` was given to what a data set yields, also where it is a part of that."""
 
-    def __init__(self, dataset: Any) -> None:
-        self.dataset = dataset
+    def __init__(self, dataset: Any, given: Any = None) -> None:
+        self.dataset, self.given = dataset, given
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Any:
-        row = self.dataset.indices[index] if isinstance(self.dataset, Subset) else index
+        row, part = index, self.dataset
+        while isinstance(part, Subset) and part is not self.given:  # a Subset of the user's own is a whole
+            row, part = part.indices[row], part.dataset
         return (*self.dataset[index], int(row))
