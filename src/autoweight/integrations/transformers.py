@@ -203,7 +203,11 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
             path = Path(checkpoint) / STATE
-            require(path.exists(), f"{checkpoint} has no {STATE}: it is of a Trainer without weights, so begin anew.")
+            require(
+                path.exists(),
+                f"{checkpoint} has no {STATE}: it was saved with save_only_model, or by a Trainer without weights, so "
+                "begin anew.",
+            )
             self.weigher.load_state_dict(torch.load(path, map_location=self.args.device, weights_only=True))
 
 
