@@ -86,6 +86,55 @@ def test_progress_is_the_trainers_and_mean_and_effective_size_are_logged():
     assert accumulated.progress == [0.0] * 3 + [0.5] * 3
 
 
+class ByHand(Net):
+    """Two optimisers, and every second batch no step."""
+
+    def __init__(self, weighting=None):
+        super().__init__(weighting)
+        self.automatic_optimization = False
+
+    def training_step(self, batch, batch_index):
+        self.manual_backward(super().training_step(batch))
+        for optimizer in self.optimizers() if batch_index % 2 else []:
+            optimizer.step()
+
+    def configure_optimizers(self):
+        return [torch.optim.SGD([one], lr=0.1) for one in self.layer.parameters()]
+
+
+@pytest.mark.parametrize(("settings", "batches"), [({"max_epochs": 2}, 12), ({"max_epochs": -1, "max_steps": 8}, 8)])
+def test_steps_by_hand_of_two_optimisers_are_no_faster_progress(settings, batches):
+    recorder = Recorder()
+    weighting = Weighting(recorder)
+    blobs = make_blobs(44)
+    rows = DataLoader(aw.Indexed(TensorDataset(blobs.inputs, blobs.labels)), batch_size=8)
+    Trainer(callbacks=[weighting], enable_checkpointing=False, **QUIET, **settings).fit(ByHand(weighting), rows)
+    done = [batch - batch % 2 if "max_steps" in settings else batch for batch in range(batches)]
+    assert recorder.progress == [one / batches for one in done]
+
+
+class Shared(Net):
+    """One step for training and validation, as many modules have it."""
+
+    def validation_step(self, batch):
+        self.log("valid", self.training_step(batch))
+
+    test_step = validation_step
+
+
+def test_validation_is_not_weighed_and_not_remembered():
+    rows = DataLoader(aw.Indexed(TensorDataset(torch.randn(8, 2), torch.zeros(8).long())), batch_size=8)
+    recorder = Recorder()
+    weighting = Weighting(recorder)
+    net = Shared(weighting)
+    trainer = Trainer(callbacks=[weighting], max_epochs=2, enable_checkpointing=False, **QUIET)
+    trainer.fit(net, rows, rows)  # checks its validation before it trains
+    assert recorder.sizes == [8, 8]
+    found = Trainer(**QUIET).test(net, rows, verbose=False)[0]["valid"]
+    inputs, labels, _ = next(iter(rows))
+    assert found == pytest.approx(float(cross_entropy(net.layer(inputs), labels)))
+
+
 def test_training_goes_on_from_a_checkpoint_as_if_never_stopped(tmp_path):
     _, trainer = fitted(aw.load("auto"), max_epochs=2, shuffle=False)
     trainer.save_checkpoint(tmp_path / "half.ckpt")

@@ -7,7 +7,7 @@ import torch
 from sklearn.datasets import make_blobs
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, cross_val_predict
+from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -109,6 +109,18 @@ def test_the_last_step_of_a_pipeline_is_weighted():
     assert (model.predict_proba(X) == again.predict_proba(X)).all()
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_with_routing_and_nothing_to_route_all_is_as_without(steps):
+    estimator = make_pipeline(*[StandardScaler(), LogisticRegression()][-steps:])
+    plain = AutoWeightClassifier(estimator).fit(X, GIVEN)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = AutoWeightClassifier(estimator).fit(X, GIVEN)
+        groups = np.arange(len(X)) % 4
+        AutoWeightClassifier(estimator, cv=GroupKFold(4)).fit(X, GIVEN, groups=groups)
+        assert (routed.predict_proba(X) == plain.predict_proba(X)).all()
+    assert (routed.sample_weight_ != 1).any()
+
+
 def test_metadata_are_routed():
     own = np.linspace(0.1, 1, len(X))
     groups = np.arange(len(X)) % 4
@@ -124,8 +136,33 @@ def test_metadata_are_routed():
         AutoWeightClassifier().fit(X, GIVEN, sample_weight=own)
 
 
-def test_a_class_with_a_single_sample_is_not_judged():
+@pytest.mark.parametrize("cv", [5, KFold(4)])
+def test_a_mistyped_label_is_not_judged_and_all_others_are(cv):
+    labels = np.array(["red", "green", "blue"])[GIVEN].astype(object)
+    labels[7] = "geen"
+    with pytest.warns(UserWarning, match="have a single sample, which is not judged: geen"):
+        model = AutoWeightClassifier(cv=cv, must_pay=False).fit(X, labels)
+    issues = model.label_issues_
+    assert (issues.num_seen, issues["index"][-1], issues["is_label_issue"][-1]) == (239, 7, False)
+    assert WRONG[issues["index"][issues["is_label_issue"]]].mean() > 0.8
+    assert model.sample_weight_[7] == 1
+    assert model.sample_weight_[WRONG].mean() < 0.7 * model.sample_weight_[~WRONG].mean()
+    remembered = model.weigher_.memory.columns["label"][:240].numpy()
+    assert (model.classes_[remembered] == labels)[remembered >= 0].all()
+    assert np.flatnonzero(remembered < 0).tolist() == [7]
+
+
+def test_a_class_of_two_leaves_the_others_their_folds():
     labels = RIGHT.copy()
+    labels[:2] = 7
+    splits = AutoWeightClassifier()._splits(X, labels, np.ones(240, bool), {})
+    assert len(splits) == 5
+    assert all((labels[train] == 7).any() for train, _ in splits)
+
+
+@pytest.mark.filterwarnings("ignore:these classes")
+def test_one_class_and_single_samples_are_not_judged():
+    labels = np.zeros(240)
     labels[0] = 7
     model = AutoWeightClassifier().fit(X, labels)
     assert (model.sample_weight_ == 1).all()

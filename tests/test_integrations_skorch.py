@@ -7,7 +7,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from skorch.callbacks import LoadInitState, TrainEndCheckpoint
 from torch import nn
+from torch.utils.data import Subset, TensorDataset
 
 import autoweight as aw
 from autoweight.skorch import WeightedNetClassifier, WeightedNetRegressor
@@ -79,6 +81,18 @@ def test_batches_tell_their_rows_of_x_and_progress_ends_at_1():
     assert net.weigher_.progress == pytest.approx([step / 12 for step in range(12)])
 
 
+@pytest.mark.parametrize("settings", [{"train_split": None}, {}], ids=["whole", "split"])
+def test_rows_of_a_subset_are_its_own(settings):
+    part = Subset(Subset(TensorDataset(BLOBS.inputs, BLOBS.labels), [*range(10, 60)]), [*range(5, 45)])
+    net = WeightedNetClassifier(probabilities, weigher=aw.load("auto"), **QUIET | settings)
+    net.fit(part, None if settings else Y[15:55])
+    remembered = net.weigher_.state_dict()["label"][:40]
+    seen = remembered >= 0
+    assert int(seen.sum()) == (40 if settings else 32)
+    assert torch.equal(remembered[seen].long(), BLOBS.labels[15:55][seen])
+    assert not (net.weigher_.state_dict()["label"][40:] >= 0).any()
+
+
 def test_weights_decide_what_is_learned():
     without, plain = (fitted(WeightedNetClassifier, probabilities, weigher=one) for one in (Recorder(), None))
     third = Y == 2  # those of a weight of 0
@@ -100,6 +114,33 @@ def test_a_clone_starts_afresh_and_a_grid_search_chooses_among_weighers():
     ).fit(X, Y)
     ranks = search.cv_results_["rank_test_score"]
     assert ranks[0] == 3  # leaving out a class is worst
+
+
+def test_training_goes_on_from_skorchs_checkpoints_as_if_never_stopped(tmp_path):
+    settings = {"train_split": None, "planned_epochs": 6, "iterator_train__shuffle": False}
+
+    def net(*callbacks):
+        return fitted(WeightedNetClassifier, probabilities, weigher=aw.load("auto"), callbacks=[*callbacks], **settings)
+
+    first, saved = net(TrainEndCheckpoint(dirname=tmp_path)), TrainEndCheckpoint(dirname=tmp_path)
+    again, whole = net(saved, LoadInitState(saved)), first.partial_fit(X, Y)
+    assert torch.equal(state(again), state(whole))
+    for name, value in whole.weigher_.state_dict().items():
+        assert torch.equal(again.weigher_.state_dict()[name], value), name
+
+
+def test_an_optimiser_is_loaded_with_and_without_a_memory_and_a_lost_one_is_told(tmp_path):
+    files = {"f_params": tmp_path / "p", "f_optimizer": tmp_path / "o", "f_history": tmp_path / "h"}
+    kinds = {"plain": None, "weighted": aw.load("auto")}
+    made = {name: fitted(WeightedNetClassifier, probabilities, weigher=one) for name, one in kinds.items()}
+    for source, target in (("plain", "weighted"), ("weighted", "plain")):
+        made[source].save_params(**files)
+        loaded = clone(made[target]).initialize()
+        loaded.load_params(**files)
+        assert torch.equal(state(loaded), state(made[source]))
+        if target == "weighted":
+            with pytest.warns(UserWarning, match="remembers nothing of 3 earlier epochs: its memory is saved"):
+                loaded.partial_fit(X, Y)
 
 
 def test_it_goes_into_a_pipeline():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from torch.utils.data import IterableDataset
 from transformers import (
     BertConfig,
@@ -13,6 +14,8 @@ from transformers import (
     BertForTokenClassification,
     GPT2Config,
     GPT2LMHeadModel,
+    T5Config,
+    T5ForConditionalGeneration,
     Trainer,
     TrainingArguments,
     set_seed,
@@ -75,17 +78,38 @@ def writer():
     return GPT2LMHeadModel(GPT2Config(vocab_size=30, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, **size))
 
 
+def translator():
+    set_seed(0)
+    size = {"vocab_size": 30, "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "dropout_rate": 0.0}
+    return T5ForConditionalGeneration(T5Config(**size, decoder_start_token_id=0))
+
+
+class Own(torch.nn.Module):
+    """No configuration, and a forward that wants labels; it gives a loss, for classes, before its logits."""
+
+    def __init__(self, outputs=3):
+        super().__init__()
+        set_seed(0)
+        self.layer = torch.nn.Linear(6, outputs)
+
+    def forward(self, input_ids, labels):
+        logits = self.layer(input_ids / 30)
+        return torch.tensor(0.0) if labels.is_floating_point() else cross_entropy(logits, labels), logits
+
+
 TASKS = {
     "sentences": (classifier, sentences),
     "several labels": (classifier, several_labels),
     "numbers": (lambda: classifier(1), numbers),
     "tags": (lambda: classifier(kind=BertForTokenClassification), tagged),
     "language": (writer, language),
+    "translation": (translator, language),
+    "labels wanted": (Own, sentences),
 }
 
 
-def trainer_of(folder, task="sentences", weigher=None, rows=None, **settings):
-    make_model, make_rows = TASKS[task]
+def trainer_of(folder, task="sentences", weigher=None, rows=None, make_model=None, **settings):
+    make_model, make_rows = make_model or TASKS[task][0], TASKS[task][1]
     defaults = {"per_device_train_batch_size": 16, "max_steps": 6, "logging_steps": 1, "save_strategy": "no"}
     quiet = {"report_to": "none", "disable_tqdm": True, "use_cpu": True, "learning_rate": 0.01}
     args = TrainingArguments(str(folder), **quiet, **defaults | settings)
@@ -188,9 +212,29 @@ def test_training_goes_on_from_a_checkpoint_as_if_never_stopped(tmp_path):
     again.train(resume_from_checkpoint=str(tmp_path / "whole" / "checkpoint-5"))
     assert torch.equal(params(again), params(whole))
     assert torch.equal(again.weigher.state_dict()["margin"], whole.weigher.state_dict()["margin"])
-    (tmp_path / "whole" / "checkpoint-5" / "weigher.pt").unlink()
-    with pytest.raises(aw.UserError, match="is of a Trainer without weights"):
-        again.train(resume_from_checkpoint=str(tmp_path / "whole" / "checkpoint-5"))
+    trained(tmp_path / "bare", weigher=aw.load("auto"), save_strategy="steps", save_steps=5, save_only_model=True)
+    with pytest.raises(aw.UserError, match="saved with save_only_model, or by a Trainer without weights"):
+        again.train(resume_from_checkpoint=str(tmp_path / "bare" / "checkpoint-5"))
+
+
+def test_whole_numbers_are_numbers_where_the_model_predicts_one(tmp_path):
+    rows = [[row | {"labels": kind(row["labels"].round())} for row in numbers()] for kind in (int, float)]
+    assert torch.equal(*(params(trained(tmp_path, "numbers", aw.Uniform(), rows=one)) for one in rows))
+
+
+def test_a_plain_module_learns_numbers_and_several_labels(tmp_path):
+    def first_loss(outputs, rows):
+        made = {"make_model": lambda: Own(outputs), "max_steps": 1}
+        loss = trained(tmp_path, weigher=aw.Uniform(), rows=rows, **made).state.log_history[0]["loss"]
+        targets = torch.stack([row["labels"] for row in rows])
+        return loss, Own(outputs)(torch.stack([row["input_ids"] for row in rows]), targets)[1], targets
+
+    found, logits, targets = first_loss(1, numbers(16))
+    assert found == pytest.approx(float((logits.squeeze(1) - targets).square().mean()), rel=1e-4)
+    found, logits, targets = first_loss(3, several_labels(16))
+    assert found == pytest.approx(float(binary_cross_entropy_with_logits(logits, targets)), rel=1e-4)
+    with pytest.raises(aw.UserError, match="for numbers, give the model a config with problem_type = 'regression'"):
+        first_loss(3, [row | {"labels": row["labels"] * 2} for row in several_labels(16)])
 
 
 class Stream(IterableDataset):

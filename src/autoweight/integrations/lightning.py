@@ -32,8 +32,14 @@ class Weighting(Callback):  # type: ignore[misc]
     def loss(
         self, module: LightningModule, losses: Tensor, logits: Tensor, labels: Tensor, indices: Tensor | None = None
     ) -> Tensor:
-        """The weighted mean of a batch's losses; with several processes, weights are those of the global batch."""
+        """The weighted mean of a batch's losses; with several processes, weights are those of the global batch.
+
+        Where the trainer validates or tests, it is the plain mean, and nothing is remembered.
+        """
         trainer = module.trainer
+        valid = labels != IGNORED if labels.dim() == 2 and logits.dim() == 3 else None
+        if not trainer.training:  # validation samples have the indices of training samples
+            return weighted_mean(losses, torch.ones_like(losses), valid)
         require(
             self in trainer.callbacks,
             "the trainer does not know this weighting, so checkpoints would lack its memory: "
@@ -41,7 +47,6 @@ class Weighting(Callback):  # type: ignore[misc]
         )
         self._load(losses.device)
         weights = weigh_global(self.weigher, losses.detach(), logits.detach(), labels, progress_of(trainer), indices)
-        valid = labels != IGNORED if labels.dim() == 2 and logits.dim() == 3 else None
         if self.log:
             self._log(module, weights if valid is None else weights[valid])
         return weighted_mean(losses, weights, valid)
@@ -68,11 +73,17 @@ class Weighting(Callback):  # type: ignore[misc]
 
 
 def progress_of(trainer: Trainer) -> float:
-    """The fraction of the training done, in steps of the optimiser."""
+    """The fraction of the training done: in steps of the optimiser, or in batches where the module steps by itself."""
     total = trainer.estimated_stepping_batches
     require(
         0 < total < float("inf"),
         "a strategy has to know how far the training is, and this one has no known end: give the trainer max_epochs or "
         "max_steps, besides max_time if you like.",
     )
-    return min(trainer.global_step / total, 1.0)
+    if trainer.lightning_module.automatic_optimization:
+        return min(trainer.global_step / total, 1.0)
+    # A batch may have a step of each optimiser, or none. The training ends with its batches or at max_steps, in which
+    # every optimiser's steps count.
+    steps = trainer.global_step / trainer.max_steps if trainer.max_steps > 0 else 0.0
+    batches = trainer.num_training_batches * trainer.max_epochs if trainer.max_epochs > 0 else float("inf")
+    return min(max(steps, trainer.fit_loop.total_batch_idx / batches), 1.0)

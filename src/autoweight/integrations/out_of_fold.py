@@ -31,8 +31,8 @@ def sample_weights(weigher: Weigher, probabilities: Any, labels: Any) -> Array:
     return settled(weigher, probabilities, labels)[0]
 
 
-def settled(weigher: Weigher, probabilities: Any, labels: Any) -> tuple[Array, Weigher]:
-    """Weights, and a copy of the weigher with all that it then remembers."""
+def settled(weigher: Weigher, probabilities: Any, labels: Any, rows: Array | None = None) -> tuple[Array, Weigher]:
+    """Weights, and a copy of the weigher with all that it then remembers, by `rows` where samples are some of many."""
     require(isinstance(weigher, Weigher), f"sample_weights takes a weigher such as aw.load('auto'), not {weigher!r}.")
     given = np.asarray(probabilities, dtype=np.float64)
     classes = _columns(given, np.asarray(labels))
@@ -41,7 +41,7 @@ def settled(weigher: Weigher, probabilities: Any, labels: Any) -> tuple[Array, W
         "probabilities lie between 0 and 1, and those of a sample sum to 1: use predict_proba.",
     )
     logits = torch.from_numpy(given.clip(_LEAST)).float().log()
-    targets, indices = torch.from_numpy(classes), torch.arange(len(classes))
+    targets, indices = torch.from_numpy(classes), torch.arange(len(classes)) if rows is None else torch.from_numpy(rows)
     losses = cross_entropy(logits, targets, reduction="none")
     weigher = deepcopy(weigher)
     if isinstance(weigher, Strategy):

@@ -6,10 +6,11 @@
 or by hand, `sample_weights(weigher, cross_val_predict(model, X, y, method="predict_proba"), y)`.
 """
 
+import warnings
 from typing import Any
 
 import numpy as np
-from sklearn import get_config
+from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, check_cv, cross_val_predict
@@ -28,14 +29,17 @@ from autoweight.strategy.weigher import Weigher
 
 __all__ = ["AutoWeightClassifier", "sample_weights"]
 
+_NAMED = 5  # classes, before a warning only counts them
+
 
 class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Fits a classifier twice: to find out, out of fold, which labels it contradicts, and then with weights.
 
     `estimator` has `predict_proba` and takes `sample_weight`, itself or as a pipeline's last step; by default it is a
     logistic regression. `weigher` is a weigher or the name of one, and `cv` as in `cross_val_predict`; whole numbers
-    are shuffled folds with a share of every class. Where a class has a single sample, all weights are 1. With metadata
-    routing, a `sample_weight` that the estimator requests is multiplied by the weights found.
+    are shuffled folds with a share of every class. A class's only sample is trained on in every fold, has the weight 1
+    and is not judged. With metadata routing, a `sample_weight` that the estimator requests is multiplied by the weights
+    found.
 
     Folds of a small clean set are contradicted too. So weights have to pay: fitted with them, fold by fold, the
     estimator has to meet more of the labels held out than without, by more than the standard error of the difference;
@@ -79,19 +83,11 @@ class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self.classes_, classes = np.unique(y, return_inverse=True)
         routed = process_routing(self, "fit", **params) if params else None
         own = dict(routed.estimator.fit) if routed else {}
-        splits = self._splits(X, y, classes, routed.splitter.split if routed else {})
-        probabilities = self._out_of_fold(X, y, splits, own)
-        weigher = load(self.weigher) if isinstance(self.weigher, str) else self.weigher
-        self.sample_weight_: Array = np.ones(len(y))
-        self.weigher_ = weigher
-        if probabilities is not None:
-            self.sample_weight_, self.weigher_ = settled(weigher, probabilities, classes)
-            if self.must_pay and not np.allclose(self.sample_weight_, 1.0):
-                weighted = self._out_of_fold(X, y, splits, own | self._weights(own))
-                if not _pays(*(one.argmax(axis=1) == classes for one in (weighted, probabilities))):
-                    self.sample_weight_ = np.ones(len(y))
-        self.label_issues_ = self._issues(probabilities, classes)
-        self.estimator_ = clone(estimator).fit(X, y, **own | self._weights(own))
+        judged = self._judged(classes)
+        splits = self._splits(X, y, judged, routed.splitter.split if routed else {})
+        # Where the estimator is given nothing, nothing is routed, and no step has to request the weights found.
+        with config_context(enable_metadata_routing=_routing() and bool(own)):
+            self._fit(X, y, classes, judged, splits, own)
         return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803
@@ -124,15 +120,48 @@ class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         """The weights found, times those of the user, under the name that the estimator's fit has for them."""
         return {_weight_name(self._estimator()): self.sample_weight_ * np.asarray(own.get("sample_weight", 1.0))}
 
-    def _splits(self, X: Any, y: Any, classes: Array, routed: dict[str, Any]) -> list[Any] | None:  # noqa: N803
-        """The folds, once for all; None where a class is too small for any."""
-        smallest = int(np.bincount(classes).min())
-        if len(self.classes_) < 2 or smallest < 2:
+    def _fit(self, X: Any, y: Any, classes: Array, judged: Array, splits: Any, own: dict[str, Any]) -> None:  # noqa: N803
+        """Find weights by the folds, see whether they pay, and fit with them."""
+        probabilities = self._out_of_fold(X, y, splits, own)
+        weigher = load(self.weigher) if isinstance(self.weigher, str) else self.weigher
+        self.sample_weight_: Array = np.ones(len(y))
+        self.weigher_ = weigher
+        if probabilities is not None:
+            rows = np.flatnonzero(judged)
+            self.sample_weight_[rows], self.weigher_ = settled(weigher, probabilities[rows], classes[rows], rows)
+            if self.must_pay and not np.allclose(self.sample_weight_, 1.0):
+                weighted = self._out_of_fold(X, y, splits, own | self._weights(own))
+                if not _pays(*(one[rows].argmax(axis=1) == classes[rows] for one in (weighted, probabilities))):
+                    self.sample_weight_ = np.ones(len(y))
+        self.label_issues_ = self._issues(probabilities, classes, judged)
+        self.estimator_ = clone(self._estimator()).fit(X, y, **own | self._weights(own))
+
+    def _judged(self, classes: Array) -> Array:
+        """Which samples can be held out: all but a class's only one, of which a learner without it knows nothing."""
+        counts = np.bincount(classes)
+        alone = [str(name) for name in self.classes_[counts == 1]]
+        if alone:
+            names = ", ".join(alone[:_NAMED]) + (f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else "")
+            warnings.warn(f"these classes have a single sample, which is not judged: {names}.", stacklevel=3)
+        return counts[classes] > 1
+
+    def _splits(self, X: Any, y: Any, judged: Array, routed: dict[str, Any]) -> list[Any] | None:  # noqa: N803
+        """The folds, once for all; None where there are not two classes to hold samples out of."""
+        _, counts = np.unique(y[judged], return_counts=True)
+        if len(counts) < 2:
             return None
         splitter = self.cv
         if isinstance(splitter, int):
-            splitter = StratifiedKFold(min(splitter, smallest), shuffle=True, random_state=0)
-        return list(check_cv(splitter, y, classifier=True).split(X, y, **routed))
+            splitter = StratifiedKFold(min(splitter, int(counts.max())), shuffle=True, random_state=0)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The least populated class")  # which is then not in every fold
+            splits = list(check_cv(splitter, y, classifier=True).split(X, y, **routed))
+        alone = np.flatnonzero(~judged)
+        if not len(alone):
+            return splits
+        splits = [(np.union1d(train, alone), np.setdiff1d(held_out, alone)) for train, held_out in splits]
+        # A last part, so that each sample is in one: what it gives is not looked at.
+        return [one for one in splits if len(one[1])] + [(np.arange(len(y)), alone)]
 
     def _out_of_fold(self, X: Any, y: Any, splits: Any, params: dict[str, Any]) -> Any:  # noqa: N803
         """The estimator's probabilities of samples that it has not seen."""
@@ -145,13 +174,14 @@ class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             estimator, X, y, cv=splits, method="predict_proba", n_jobs=self.n_jobs, params=params or None
         )
 
-    def _issues(self, probabilities: Array | None, classes: Array) -> LabelIssues:
+    def _issues(self, probabilities: Array | None, classes: Array, judged: Array) -> LabelIssues:
+        """The audit of what was judged; all else is as if never seen."""
         margins, predicted = np.full(len(classes), np.nan), classes
         if probabilities is not None:
             rows, others = np.arange(len(classes)), probabilities.copy()
             others[rows, classes] = -1
-            margins = probabilities[rows, classes] - others.max(axis=1)
-            predicted = probabilities.argmax(axis=1)
+            margins = np.where(judged, probabilities[rows, classes] - others.max(axis=1), np.nan)
+            predicted = np.where(judged, probabilities.argmax(axis=1), classes)
         names = self.classes_.tolist()
         return issues_of(margins, predicted, classes, num_classes=len(names), class_names=names)
 

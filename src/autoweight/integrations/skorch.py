@@ -4,9 +4,10 @@
     net.fit(X, y)
     net.weigher_                                             # what it remembers, by the rows of X
 
-Fitting works on a copy of the weigher, as scikit-learn wants it.
+Fitting works on a copy of the weigher, as scikit-learn wants it. Its memory is in what skorch saves as `f_optimizer`.
 """
 
+import warnings
 from copy import deepcopy
 from typing import Any
 
@@ -28,6 +29,8 @@ class _Weighted:
     otherwise it is `max_epochs`. Later epochs count as the training's end.
     """
 
+    _given: Any = None
+
     def __init__(
         self, *args: Any, weigher: Weigher | None = None, planned_epochs: int | None = None, **named: Any
     ) -> None:
@@ -44,16 +47,30 @@ class _Weighted:
         self.weigher_ = deepcopy(self.weigher)
         return super().initialize()  # type: ignore[misc]
 
+    def get_split_datasets(self, X: Any, y: Any = None, **params: Any) -> Any:  # noqa: N803
+        """Keep in mind what was given, whose rows batches have to tell."""
+        self._given = X
+        return super().get_split_datasets(X, y, **params)  # type: ignore[misc]
+
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
         """Let training batches tell the rows that they are made of."""
         if training and self.weigher_ is not None:
-            dataset = _Indexed(dataset)
+            dataset = _Indexed(dataset, self._given)
+        self._given = None  # a net is pickled without its data
         return super().get_iterator(dataset, training=training)  # type: ignore[misc]
 
     def run_single_epoch(self, iterator: Any, training: bool, *args: Any, **named: Any) -> None:
         """Count the batches, of which the progress is made."""
         self.num_batches_ = len(iterator) if training and hasattr(iterator, "__len__") else 1
+        knew = self._remembers()
         super().run_single_epoch(iterator, training, *args, **named)  # type: ignore[misc]
+        before = len(self.history) - 1  # type: ignore[attr-defined]
+        if training and before and self._remembers() and not knew:
+            warnings.warn(
+                f"the weigher remembers nothing of {before} earlier epochs: its memory is saved and loaded with "
+                "f_optimizer.",
+                stacklevel=2,
+            )
 
     def train_step_single(self, batch: Any, **fit_params: Any) -> dict[str, Any]:
         """Take the rows' positions out of the batch."""
@@ -84,6 +101,15 @@ class _Weighted:
             losses, weigh_global(self.weigher_, losses.detach(), logits, labels, self._progress(), self.indices_)
         )
 
+    def _remembers(self) -> bool:
+        """Whether the weigher has a memory by now."""
+        return self.weigher_ is not None and bool(self.weigher_.state_dict())
+
+    def _get_module(self, name: str, msg: str) -> Any:
+        """What skorch saves and loads under a name: with the optimiser, also the weigher's memory."""
+        module = super()._get_module(name, msg)  # type: ignore[misc]
+        return _WithMemory(module, self.weigher_) if name == "optimizer_" and self.weigher_ is not None else module
+
     def _progress(self) -> float:
         history: Any = self.history  # type: ignore[attr-defined]
         planned = self.planned_epochs or self.max_epochs  # type: ignore[attr-defined]
@@ -99,15 +125,34 @@ class WeightedNetRegressor(_Weighted, NeuralNetRegressor):  # type: ignore[misc]
     """A `NeuralNetRegressor` whose training loss is weighted: `WeightedNetRegressor(Module, weigher=...)`."""
 
 
-class _Indexed(Dataset[Any]):
-    """Adds the row of X to what a data set of skorch's yields, also where it is a part of X."""
+class _WithMemory:
+    """An optimiser's state and the weigher's in one, since a training that goes on needs both."""
 
-    def __init__(self, dataset: Any) -> None:
-        self.dataset = dataset
+    def __init__(self, optimizer: Any, weigher: Weigher) -> None:
+        self.optimizer, self.weigher = optimizer, weigher
+
+    def state_dict(self) -> dict[str, Any]:
+        """Of both; plain nets take it too, as torch's optimisers look at their own entries only."""
+        return {**self.optimizer.state_dict(), "weigher": self.weigher.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Of both, or of the optimiser alone, as plain nets save it."""
+        self.optimizer.load_state_dict(state)
+        if "weigher" in state:
+            self.weigher.load_state_dict(state["weigher"])
+
+
+class _Indexed(Dataset[Any]):
+    """Adds the row of what `fit` was given to what a data set yields, also where it is a part of that."""
+
+    def __init__(self, dataset: Any, given: Any = None) -> None:
+        self.dataset, self.given = dataset, given
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Any:
-        row = self.dataset.indices[index] if isinstance(self.dataset, Subset) else index
+        row, part = index, self.dataset
+        while isinstance(part, Subset) and part is not self.given:  # a Subset of the user's own is a whole
+            row, part = part.indices[row], part.dataset
         return (*self.dataset[index], int(row))

@@ -8,6 +8,8 @@ token has one, every token whose label is not -100 is.
 
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ INDEX = "autoweight_index"
 """The column that tells each row's position; added, kept and taken out again by the trainer itself."""
 STATE = "weigher.pt"
 """What a checkpoint's folder holds besides the trainer's own files."""
+_CLASSES, _SEVERAL, _NUMBERS = "single_label_classification", "multi_label_classification", "regression"
 
 
 class WeightedTrainer(Trainer):  # type: ignore[misc]
@@ -67,6 +70,8 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
     def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **named: Any) -> Any:
         """Take the index column out before the network sees it."""
         self._indices = inputs.pop(INDEX, None)
+        if self.compute_loss_func is not None and "labels" in inputs and self._needs_labels(inputs):
+            model = partial(model, labels=inputs["labels"])  # the Trainer takes them out of what it passes on
         return super().compute_loss(model, inputs, *args, **named)
 
     def prediction_step(self, *args: Any, **named: Any) -> Any:
@@ -87,11 +92,13 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
         """The weighted sum of losses over all that count in the accumulated batch, or in this one."""
         if labels is None:
             raise UserError("there is nothing to weigh: rows need a column 'labels'.")
-        logits = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
+        logits = _logits(outputs)
         if isinstance(num_items_in_batch, Tensor):
             num_items_in_batch = num_items_in_batch.to(logits.device)
-        if labels.is_floating_point():
-            return self._loss_of_targets(logits.reshape(labels.shape).float(), labels.float(), num_items_in_batch)
+        problem = self._problem(logits, labels)
+        if problem != _CLASSES:
+            targets = labels.float()
+            return self._loss_of_targets(logits.reshape(labels.shape).float(), targets, problem, num_items_in_batch)
         logits, labels, places = self._flat(logits, labels)
         if not len(labels) and num_processes() == 1:
             return logits.sum() * 0  # not a single token counts
@@ -99,10 +106,26 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
         weights = self._weights(losses, logits, labels, places)
         return (weights * losses).sum() / (len(losses) if num_items_in_batch is None else num_items_in_batch)
 
-    def _loss_of_targets(self, logits: Tensor, labels: Tensor, num_items: Any) -> Tensor:
-        """Several labels, or numbers to predict, as the model's configuration has it."""
-        config = self.accelerator.unwrap_model(self.model).config
-        regression = config.problem_type == "regression" or config.num_labels == 1
+    def _problem(self, logits: Tensor, labels: Tensor) -> str:
+        """What labels are, in transformers' words: as the configuration has it, and without one as they look."""
+        config = getattr(self.accelerator.unwrap_model(self.model), "config", None)
+        whole = not labels.is_floating_point()
+        if whole and (config is None or logits.numel() != labels.numel()):
+            return _CLASSES
+        said = getattr(config, "problem_type", None)
+        if said in (_NUMBERS, _SEVERAL):
+            return str(said)
+        if getattr(config, "num_labels", logits.shape[-1] if logits.dim() > 1 else 1) == 1:
+            return _NUMBERS
+        require(
+            config is not None or bool(((labels >= 0) & (labels <= 1)).all()),
+            "several labels go from 0 to 1: for numbers, give the model a config with problem_type = 'regression'.",
+        )
+        return _CLASSES if whole else _SEVERAL
+
+    def _loss_of_targets(self, logits: Tensor, labels: Tensor, problem: str, num_items: Any) -> Tensor:
+        """The weighted loss of several labels, or of numbers to predict."""
+        regression = problem == _NUMBERS
         loss: Callable[..., Tensor] = mse_loss if regression else binary_cross_entropy_with_logits
         single = loss(logits, labels, reduction="none")
         losses = single if single.dim() == 1 else single.flatten(1).mean(dim=1)
@@ -133,6 +156,15 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
         if bool(counts.all()):  # as it is where rows have one label: nothing to pick, forwards or backwards
             return logits.flatten(0, -2), labels.flatten(), None if places is None else places.flatten()
         return logits[counts], labels[counts], None if places is None else places[counts]
+
+    def _needs_labels(self, inputs: dict[str, Any]) -> bool:
+        """Whether the network cannot do without labels: its forward asks for them, or shifts them for its decoder."""
+        model = self.accelerator.unwrap_model(self.model)
+        asked = signature(model.forward).parameters.get("labels")
+        if asked is not None and asked.default is Parameter.empty:
+            return True
+        decodes = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
+        return decodes and not {"decoder_input_ids", "decoder_inputs_embeds"} & inputs.keys()
 
     def _predicts_the_next(self) -> bool:
         model = self.accelerator.unwrap_model(self.model)
@@ -171,8 +203,20 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
             path = Path(checkpoint) / STATE
-            require(path.exists(), f"{checkpoint} has no {STATE}: it is of a Trainer without weights, so begin anew.")
+            require(
+                path.exists(),
+                f"{checkpoint} has no {STATE}: it was saved with save_only_model, or by a Trainer without weights, so "
+                "begin anew.",
+            )
             self.weigher.load_state_dict(torch.load(path, map_location=self.args.device, weights_only=True))
+
+
+def _logits(outputs: Any) -> Tensor:
+    """What a network says, by name or as the first that is no mere loss: given labels, it may put its own before."""
+    if isinstance(outputs, dict):
+        require("logits" in outputs, f"the model's outputs need 'logits', but are: {', '.join(outputs)}.")
+        return outputs["logits"]
+    return outputs if isinstance(outputs, Tensor) else next(one for one in outputs if one.dim())
 
 
 class _IndexedRows(Dataset[dict[str, Any]]):
