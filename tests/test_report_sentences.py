@@ -12,10 +12,10 @@ from autoweight.report.curves import training_curves, weight_figures
 from autoweight.report.page import _facts, _rows, _scores
 from autoweight.report.searches import noise_sentence
 from autoweight.report.tables import comparison_table
-from autoweight.report.tested import samples_tested
 from autoweight.report.verdict import verdict
 from autoweight.runs.reading import RunView, read_run
 from autoweight.runs.result import recovered_fractions
+from autoweight.runs.tested import samples_tested
 
 from .pages import SHORT
 

@@ -22,7 +22,6 @@ from autoweight.recipes import RECIPES, get_recipe
 from autoweight.report.page import write_report
 from autoweight.report.progress import ProgressBar
 from autoweight.report.tables import comparison_table
-from autoweight.report.tested import samples_tested
 from autoweight.report.words import describe, gain_sentence
 from autoweight.runs import compare as comparing
 from autoweight.runs import find as finding
@@ -31,6 +30,7 @@ from autoweight.runs.log import LOGS, check_log
 from autoweight.runs.reading import read_run
 from autoweight.runs.result import make_result
 from autoweight.runs.shared import is_finished, opened, resumes
+from autoweight.runs.tested import samples_tested
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
 

@@ -11,17 +11,16 @@ from typing import Any
 
 from autoweight.config.files import dump_config
 from autoweight.errors import UserError
-from autoweight.methods.early_stop import EARLY_STOP
 from autoweight.report.audits import AuditView, audit_view
 from autoweight.report.curves import training_curves, weight_figures
 from autoweight.report.searches import loss_gap_figure, noise_sentence, search_figures
 from autoweight.report.strategies import auto_figure, strategy_figures
 from autoweight.report.svg import Figure, dot_chart
 from autoweight.report.tables import standard_error
-from autoweight.report.tested import Tested, samples_tested
 from autoweight.report.verdict import Gain, gain_over, verdict
 from autoweight.report.words import describe, idea
 from autoweight.runs.reading import RunView, read_run, told
+from autoweight.runs.tested import Tested, samples_tested
 from autoweight.storage.atomic import write_bytes
 from autoweight.strategy.shipped import load
 
@@ -156,7 +155,7 @@ def _facts(run: RunView) -> list[tuple[str, str]]:
     environment = run.result.get("environment")
     facts = [(key, str(value)) for key, value in environment.items()] if isinstance(environment, dict) else []
     methods = run.result.get("methods", {})
-    seconds = sum(sum(values["train_seconds"]) for name, values in methods.items() if name != EARLY_STOP)  # uniform's
+    seconds = sum(sum(values["train_seconds"]) for name, values in methods.items() if name != "early_stop")  # uniform's
     if seconds:
         facts.append(("seconds of training", f"{seconds:,.1f}"))
     search: Any = run.result.get("search")

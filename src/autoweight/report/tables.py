@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from autoweight.report.tested import Tested
+from autoweight.runs.tested import Tested
 
 
 def comparison_table(result: dict[str, Any], tested: Tested = "test") -> Table:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoweight.report.intervals import half_width
-from autoweight.report.tested import Tested, samples_tested
 from autoweight.report.words import gain_sentence
 from autoweight.runs.reading import RunView
+from autoweight.runs.tested import Tested, samples_tested
 
 _NORMAL = 1.96
 _LITTLE = 0.05  # chances below this are no longer called chance

@@ -121,6 +121,8 @@ def view_of(
         counts = None
     elif labels.dim() == 2 and logits.dim() == 3:
         _check_tokens(losses, logits, labels)
+        if not checked:
+            _check_token_labels(labels, logits.shape[-1])
         losses, logits, labels = losses.reshape(-1), logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
         counts = labels != IGNORED
     else:
@@ -149,9 +151,12 @@ def _check_tokens(losses: Tensor, logits: Tensor, labels: Tensor) -> None:
         needed = "losses [batch, tokens], logits [batch, tokens, classes] and labels [batch, tokens]"
         raise UserError(f"weights of tokens need {needed}, but shapes are {shapes}.")
     _check_numbers(losses)
+
+
+def _check_token_labels(labels: Tensor, classes: int) -> None:
     on_host = labels.device.type == "cpu" and not torch.compiler.is_compiling()
     own = labels[labels != IGNORED] if on_host else labels
-    _check_classes(own, logits.shape[-1], f"Tokens to ignore have the label {IGNORED}.")
+    _check_classes(own, classes, f"Tokens to ignore have the label {IGNORED}.")
 
 
 def _check_numbers(losses: Tensor) -> None:
