@@ -46,16 +46,17 @@ class Auto(Remembering):
             )
         view = view_of(losses, logits, labels)
         memory, places = self._recall(view, losses, indices)
-        weights = self._weigh(view, memory, places)
+        weights = self._weigh(view, memory, places, progress)
         return weights.where(view.valid, 0).view_as(losses).to(losses.dtype)
 
-    def _weigh(self, view: View, memory: Memory, places: Tensor) -> Tensor:
+    def _weigh(self, view: View, memory: Memory, places: Tensor, progress: float | Tensor) -> Tensor:
         labels, census = view.labels.long().clamp(min=0), memory.census
         rate = torch.full((), RATE, device=labels.device)
         margins = memory.margins(view.logits, labels, places, rate, view.valid)
         relative, believed, on_trial = memory.relative(margins, labels, places, view.valid)
         strength, share = self._evidence(census, on_trial)
         right = 1 - probability_wrong(relative, strength, share[believed])
+        right = memory.spared(right, labels, places, view.valid, progress)
         return census.within_class(right, labels, view.valid) * self._rarity(census)[labels]
 
     def _evidence(self, census: Census, on_trial: Tensor) -> tuple[Tensor, Tensor]:

@@ -94,9 +94,10 @@ class Census:
         return indices * _HASH % _HASHES < _HASHES * self._share_on_trial()
 
     def _share_on_trial(self) -> Tensor:
-        return (_ON_TRIAL / self._num_samples()).clamp(_LEAST_SHARE, _MOST_SHARE)
+        return (_ON_TRIAL / self.num_samples()).clamp(_LEAST_SHARE, _MOST_SHARE)
 
-    def _num_samples(self) -> Tensor:
+    def num_samples(self) -> Tensor:
+        """How many samples were visited, 1 at least."""
         return self.counts[:, 0].sum().clamp(min=1)
 
     def move(self, rows: Tensor, classes: Tensor, counted: Tensor, now: Tensor) -> None:
@@ -111,7 +112,7 @@ class Census:
         """Follow how many on trial were `contradicted`, and how many of these are not `now`, over half an epoch."""
         looked_at = valid.sum() * self._share_on_trial()
         shares = torch.stack([contradicted, contradicted & (now > 0)]).sum(dim=-1) / looked_at.clamp(min=1e-6)
-        half_epoch = (2 * valid.sum() / self._num_samples()).clamp(max=1)
+        half_epoch = (2 * valid.sum() / self.num_samples()).clamp(max=1)
         self.taken_back += (shares - self.taken_back) * half_epoch
 
     def leniency(self) -> Tensor:
@@ -186,7 +187,7 @@ class Census:
 
     def _seen(self) -> Tensor:
         """From 0, while samples come for the first time, to 1."""
-        return _ramp(self.num_visits / self._num_samples(), *_VISITS)
+        return _ramp(self.num_visits / self.num_samples(), *_VISITS)
 
     def within_class(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
         """Weights over the mean weight of their class, so that no class is forgotten and steps keep their size."""

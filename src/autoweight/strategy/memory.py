@@ -1,8 +1,8 @@
 """A memory of every sample, fed by its index: what the network made of it, visit after visit, on an absolute scale.
 
 A sample's memory takes a few numbers, however many classes there are: the running mean of its margin, which does as
-well as the margin of its averaged predictions (docs/memory.md), that of its loss, and the class that last beat its
-label.
+well as the margin of its averaged predictions (docs/memory.md), those of its loss and of its label's probability, the
+class that last beat its label, and the class that it is taken for.
 """
 
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from autoweight.errors import UserError
 from autoweight.strategy.census import FIXED_POINT, Census, row
+from autoweight.strategy.sparing import Sparing
 
 RATE = 0.2  # of the memory: about the last five visits count
 SLOPE = 16.0  # log-odds of a right label per unit of margin
@@ -27,16 +28,20 @@ _EMPTY: dict[str, tuple[torch.dtype, float]] = {
     "lowest": (torch.float32, _NEVER_LOW),
     "rival_class": (torch.int32, -1),
     "relative": (torch.float32, _NONE),
+    "taken_for": (torch.int32, -1),
+    "own": (torch.float32, -1),
     "loss": (torch.float32, -1),
 }
 """Per-sample columns: their type, and what stands there before the first visit."""
 
 
 class _Visit(NamedTuple):
-    """What `margins` saw of the batch at hand, for `relative`."""
+    """What `margins` saw of the batch at hand, for `relative` and `spared`."""
 
     now: Tensor
     """Margins, before they are averaged."""
+    own: Tensor
+    """The labels' probabilities."""
     former: Tensor
     """The means before."""
     rivals: tuple[Tensor, Tensor]
@@ -50,7 +55,9 @@ class Memory:
         self.columns = {name: tensors[name] for name in _EMPTY}
         self.loss_sums = tensors["loss_sums"]  # of each class: visited, losses, their squares
         self.census = Census(tensors)
+        self.sparing = Sparing(tensors)
         self._visit: _Visit
+        self._taken_for: Tensor
 
     @classmethod
     def empty(cls, num_samples: int, num_classes: int, device: torch.device | str = "cpu") -> "Memory":
@@ -60,7 +67,7 @@ class Memory:
             for name, (dtype, empty) in _EMPTY.items()
         }
         sums = torch.zeros(num_classes, 3, dtype=torch.long, device=device)
-        return cls({**columns, "loss_sums": sums, **Census.empty(num_classes, device).tensors()})
+        return cls({**columns, "loss_sums": sums, **_counts(num_classes, device)})
 
     def __len__(self) -> int:
         return len(self.columns["label"])
@@ -72,7 +79,12 @@ class Memory:
 
     def tensors(self) -> dict[str, Tensor]:
         """All that it holds, by name."""
-        return {**self.columns, "loss_sums": self.loss_sums, **self.census.tensors()}
+        return {
+            **self.columns,
+            "loss_sums": self.loss_sums,
+            **self.census.tensors(),
+            **self.sparing.tensors(),
+        }
 
     def grown(self, num_samples: int) -> "Memory":
         """A memory with room for more samples, or this one where there is enough."""
@@ -101,7 +113,7 @@ class Memory:
         first = self.columns["label"][indices] < 0
         rivals = self.columns["rival_class"][indices]
         beaten_by = torch.where(now < 0, strongest_class.to(rivals.dtype), rivals)
-        self._visit = _Visit(now, old, (rivals, beaten_by))
+        self._visit = _Visit(now, own, old, (rivals, beaten_by))
         self._put("margin", indices, new, valid)
         self._put("lowest", indices, (lowest + _FORGIVEN).minimum(old).where(~opened, _NEVER_LOW), valid)
         self._put("rival_class", indices, beaten_by, valid)
@@ -116,7 +128,7 @@ class Memory:
 
         A class whose labels are contradicted in the mean is not learned yet: its margins are raised by that.
         """
-        now, raw, rivals = self._visit
+        now, _, raw, rivals = self._visit
         leniency = self.census.leniency()[labels]
         new = (margins + leniency).clamp(max=1)
         old = self.columns["relative"][indices]
@@ -129,7 +141,34 @@ class Memory:
         rows = row(torch.cat([old, new]), torch.cat([raw, margins]))
         self.census.move(rows, torch.cat([before, believed]), counted, on_trial)
         self.census.follow((old < 0) & counted & on_trial, now + leniency, valid)
+        self._taken_for = believed
         return new, believed, on_trial
+
+    def spared(self, right: Tensor, labels: Tensor, indices: Tensor, valid: Tensor, progress: float | Tensor) -> Tensor:
+        """Probabilities that labels are `right`, raised for hard samples where sparing them is safe.
+
+        To be called at every visit, after `relative`: it counts.
+        """
+        if not len(self.sparing.pairs):
+            return right
+        now, own, *_ = self._visit
+        believed, on_trial, num_samples = self._taken_for, self.census.on_trial(indices), self.census.num_samples()
+        mean = self._remember_own(own, indices, valid, num_samples)
+        before = self.columns["taken_for"][indices].long()
+        self._put("taken_for", indices, believed, valid)
+        self.sparing.visit(before, believed, labels, valid)
+        self.sparing.follow(now < 0, on_trial, valid, num_samples)
+        spared = self.sparing.probability_right(mean, believed, labels).maximum(right)
+        extent = self.sparing.extent(progress) * (self.census.opened & ~on_trial)
+        return torch.lerp(right, spared, extent)
+
+    def _remember_own(self, own: Tensor, indices: Tensor, valid: Tensor, num_samples: Tensor) -> Tensor:
+        """Means of the labels' probabilities over about the last half of all visits, at least some ten of them."""
+        old = self.columns["own"][indices]
+        rate = (2 / (2 + self.census.num_visits / num_samples)).clamp(max=RATE)
+        new = torch.where(old < 0, own, torch.lerp(old, own, rate))
+        self._put("own", indices, new, valid)
+        return new
 
     def belief(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> Tensor:
         """Log-odds that labels are right, given their margins and how many are contradicted, times how far to trust."""
@@ -179,3 +218,7 @@ class Memory:
         fixed = torch.stack([losses, losses.square()], dim=-1).double().mul(FIXED_POINT).round().long()
         row = torch.cat([torch.ones_like(fixed[..., :1]), fixed], dim=-1) * sign.unsqueeze(-1)
         self.loss_sums.index_add_(0, labels.long(), row)
+
+
+def _counts(num_classes: int, device: torch.device | str) -> dict[str, Tensor]:
+    return Census.empty(num_classes, device).tensors() | Sparing.empty(num_classes, device).tensors()

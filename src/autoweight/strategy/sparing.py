@@ -1,0 +1,70 @@
+"""Who is spared although the network contradicts the label: hard samples, while nobody is memorised.
+
+A network that has not learned yet contradicts many right labels, but half-heartedly: a right label keeps more
+probability than a wrong one, which is as improbable as it is rare among the samples that the network takes for that
+class. To spare such labels is safe only while the network does not memorise what it trains on. That is seen on the
+samples on trial, which are never spared: as long as labels of all others are contradicted about as often as theirs,
+nothing is memorised. On small sets this cannot be told, so nobody is spared. And it ends in the middle of the training,
+since memorising comes with small learning rates, and once it is seen it is too late.
+"""
+
+import torch
+from torch import Tensor
+
+_MOST_CLASSES = 1024  # of which pairs are counted; with more, nobody is spared
+_TIMES = 2.0  # the share of a label among the samples of a look: twice that probability is as often right as wrong
+_STEEPNESS = 3.0  # of that judgement: power of the ratio
+_MEMORISED = (0.2, 0.3)  # of the contradictions on trial that others lack: nobody is spared from the second on
+_ERRORS = 4.0  # standard errors that are added to it, so that it has to be known
+_ENDS = (0.4, 0.5)  # of the training: sparing fades from the first to the second
+
+
+class Sparing:
+    """Counts over the samples visited; its tensors change in place."""
+
+    def __init__(self, tensors: dict[str, Tensor]) -> None:
+        self.pairs = tensors["pairs"]  # samples by the class believed in and by label, [classes, classes]
+        self.arms = tensors["arms"]  # [2, 2]: visits in about an epoch, and those contradicted; on trial, and others
+
+    @classmethod
+    def empty(cls, num_classes: int, device: torch.device | str = "cpu") -> "Sparing":
+        """Of a training that has not begun."""
+        counted = num_classes if num_classes <= _MOST_CLASSES else 0
+        pairs = torch.zeros(counted, counted, dtype=torch.int32, device=device)
+        return cls({"pairs": pairs, "arms": torch.zeros(2, 2, dtype=torch.float32, device=device)})
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that it holds, by name."""
+        return dict(vars(self))
+
+    def visit(self, before: Tensor, believed: Tensor, labels: Tensor, valid: Tensor) -> None:
+        """Samples were taken for the classes `before`, -1 at the first visit, and are `believed` to be of these now."""
+        classes = torch.cat([before.clamp(min=0), believed])
+        changes = torch.cat([-((before >= 0) & valid).int(), valid.int()])
+        self.pairs.view(-1).index_add_(0, classes * len(self.pairs) + labels.repeat(2), changes)
+
+    def follow(self, contradicted: Tensor, on_trial: Tensor, valid: Tensor, num_samples: Tensor) -> None:
+        """Follow how often labels are contradicted at the present visit, on trial and elsewhere."""
+        arms = torch.stack([on_trial, ~on_trial]) & valid
+        seen = torch.stack([arms.sum(dim=-1), (arms & contradicted).sum(dim=-1)])
+        self.arms.mul_(1 - (valid.sum() / num_samples).clamp(max=1)).add_(seen)
+
+    def extent(self, progress: float | Tensor) -> Tensor:
+        """How far to spare, from 0 to 1: not where samples are memorised, or may be, nor late."""
+        seen, contradicted = self.arms
+        on_trial, others = (contradicted / seen.clamp(min=1)).clamp(min=1e-3)
+        error = ((1 - on_trial) / (on_trial * seen[0].clamp(min=1))).sqrt()
+        memorised = 1 - others / on_trial + _ERRORS * error
+        left = torch.as_tensor(progress, dtype=torch.float32, device=seen.device)
+        return _falling(memorised, *_MEMORISED) * _falling(left, *_ENDS)
+
+    def probability_right(self, own: Tensor, believed: Tensor, labels: Tensor) -> Tensor:
+        """By the labels' `own` remembered probabilities: 1 for those that are believed in."""
+        counts, members = (one.to(own.dtype) for one in (self.pairs[believed, labels], self.pairs.sum(dim=-1)[believed]))
+        share = (counts + 0.5) / (members + 0.5 * len(self.pairs))
+        odds = _STEEPNESS * (own.clamp(min=1e-6) / (_TIMES * share)).log()
+        return torch.where(believed == labels, 1.0, odds.sigmoid())
+
+
+def _falling(value: Tensor, full: float, none: float) -> Tensor:
+    return ((none - value) / (none - full)).clamp(0, 1)
