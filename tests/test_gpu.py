@@ -297,4 +297,4 @@ def test_graphed_workers_on_a_stream_equal_those_in_memory():
         workers.begin(seed=3)
         outcomes.append([workers.run_stage(stage, PARAMS) for stage in range(3)])
     for one, two in zip(*outcomes, strict=True):
-        assert_close(one.loss, two.loss, atol=1e-5, rtol=1e-5)
+        assert_close(one.loss, two.loss, atol=1e-3, rtol=1e-4)  # two graphs, each with kernels of its own choice

@@ -11,8 +11,9 @@ Cost    Two networks: two plain steps, and twice the memory. One network is eval
         which is an ensemble and so no fair rival of one network.
 
 The estimate: of the samples about which both networks say the same, the share whose label is another. It is a running
-mean over about an epoch, and stays as it is once the rise is over, before networks memorise much. What both get wrong
-alike counts as wrong label, so that on clean data a little is left out, too.
+mean over about an epoch, for as long as a rise takes, during which nothing is left out; then the share rises. Networks
+that leave out too much from the start never learn some classes, which makes the estimate rise further. What both get
+wrong alike counts as wrong label, so that on clean data a little is left out, too.
 """
 
 import torch
@@ -64,8 +65,9 @@ class CoTeaching(Method):
 
     def dropped(self, progress: Tensor) -> Tensor:
         """The share of a batch that is left out at this point of the training."""
+        begins = 0.0 if self.drop is not None else self.rise
         final = self.seen[1] / self.seen[0].clamp(min=1e-6) if self.drop is None else self.drop
-        return final * (progress / self.rise).clamp(max=1) if self.rise > 0 else final + 0 * progress
+        return final * ((progress - begins) / self.rise).clamp(0, 1) if self.rise > 0 else final + 0 * progress
 
     def _count(self, one: Tensor, other: Tensor, labels: Tensor, progress: Tensor) -> None:
         said = one.argmax(dim=-1)

@@ -1,0 +1,126 @@
+"""Sparing: which contradicted labels auto leaves in, by hand-made counts, and when it does so at all."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import autoweight as aw
+from autoweight.strategy.memory import Memory
+from autoweight.strategy.sparing import Sparing
+
+YES = torch.tensor([True])
+
+
+def filled(on_trial, others, visits=3000.0):
+    """Shares contradicted in the two arms."""
+    sparing = Sparing.empty(3)
+    sparing.arms.copy_(torch.tensor([[visits, 15 * visits], [visits * on_trial, 15 * visits * others]]))
+    return sparing
+
+
+def test_a_label_is_as_often_right_as_wrong_at_twice_its_share_among_samples_of_the_same_look():
+    sparing = Sparing.empty(3)
+    sparing.pairs.copy_(torch.tensor([[800, 98, 100], [0, 50, 0], [0, 0, 50]]))
+    believed, labels = torch.tensor([0, 0, 0, 0]), torch.tensor([1, 1, 1, 0])
+    share = 98.5 / 999.5  # half a sample more in each place
+    right = sparing.probability_right(torch.tensor([2 * share, 4 * share, share, 0.01]), believed, labels)
+    assert_close(right, torch.tensor([1 / 2, 8 / 9, 1 / 9, 1.0]))  # to the power of three; who is believed in is right
+
+
+@pytest.mark.parametrize(
+    ("on_trial", "others", "visits", "progress", "extent"),
+    [
+        (0.4, 0.4, 3000.0, 0.1, 1.0),
+        (0.4, 0.4, 3000.0, 0.45, 0.5),  # it fades
+        (0.4, 0.4, 3000.0, 0.5, 0.0),  # and ends
+        (0.4, 0.2, 3000.0, 0.1, 0.0),  # what others lack was memorised
+        (0.4, 0.4, 100.0, 0.1, 0.0),  # too few to tell
+        (0.0, 0.0, 3000.0, 0.1, 0.0),  # nothing is contradicted
+    ],
+)
+def test_nobody_is_spared_late_or_where_samples_are_memorised_or_may_be(on_trial, others, visits, progress, extent):
+    sparing = filled(on_trial, others, visits)
+    assert sparing.extent(progress).item() == pytest.approx(extent, abs=1e-4)
+    assert sparing.extent(torch.tensor(progress, dtype=torch.float64)).item() == pytest.approx(extent, abs=1e-4)
+
+
+def test_between_the_limits_the_standard_error_counts_four_times():
+    error = (0.6 / 0.4 / 3000) ** 0.5
+    expected = (0.3 - (1 - 0.34 / 0.4) - 4 * error) / 0.1
+    assert filled(0.4, 0.34).extent(0.0).item() == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_arms_are_followed_over_an_epoch():
+    sparing, on_trial = Sparing.empty(3), torch.tensor([True, False, False, False])
+    contradicted, valid = torch.tensor([True, True, False, True]), torch.tensor([True, True, True, False])
+    for _ in range(2):
+        sparing.follow(contradicted, on_trial, valid, torch.tensor(12))
+    assert_close(sparing.arms, 1.75 * torch.tensor([[1.0, 2.0], [1.0, 1.0]]))  # three of twelve samples go each time
+
+
+def test_pairs_are_those_of_all_samples_as_they_were_last_seen():
+    memory, generator = Memory.empty(60, 4), torch.Generator().manual_seed(0)
+    for _ in range(80):
+        indices = torch.randperm(60, generator=generator)[:9]
+        labels, valid = indices % 4, torch.rand(9, generator=generator) < 0.8
+        logits = torch.randn(9, 4, generator=generator)
+        margins = memory.margins(logits, labels, indices, torch.tensor(0.2), valid)
+        memory.relative(margins, labels, indices, valid)
+        memory.spared(torch.ones(9), labels, indices, valid, 0.1)
+    seen = memory.columns["label"] >= 0
+    assert seen.all()
+    counted = torch.zeros(4, 4, dtype=torch.int32)
+    for taken_for, label in zip(memory.columns["taken_for"], memory.columns["label"], strict=True):
+        counted[taken_for, label] += 1
+    assert torch.equal(memory.sparing.pairs, counted)
+    assert (counted.diagonal() < counted.sum(dim=1)).any()
+
+
+def visit(memory, probability, index, progress, right=0.0):
+    """A sample of class 0 that the network takes for class 1, leaving its label this probability."""
+    logits = torch.tensor([[probability, 1 - probability - 0.01, 0.01]]).log()
+    labels, indices = torch.tensor([0]), torch.tensor([index])
+    margins = memory.margins(logits, labels, indices, torch.tensor(0.2), YES)
+    memory.relative(margins, labels, indices, YES)
+    return memory.spared(torch.tensor([right]), labels, indices, YES, progress).item()
+
+
+def ready(opened=True):
+    """A large memory in which nothing is memorised; 2 % of what is taken for class 1 have label 0."""
+    memory = Memory.empty(4000, 3)
+    memory.census.counts[:, 0] = 1300
+    memory.census.opened.fill_(opened)
+    memory.sparing.arms.copy_(filled(0.4, 0.4).arms)
+    memory.sparing.pairs.copy_(torch.tensor([[1000, 0, 0], [20, 960, 20], [0, 0, 1000]]))
+    return memory
+
+
+def test_a_half_hearted_contradiction_is_spared_early_and_a_firm_one_is_not():
+    index = next(i for i in range(100) if not ready().census.on_trial(torch.tensor(i)))
+    assert visit(ready(), 0.2, index, 0.1) > 0.95
+    assert visit(ready(), 0.005, index, 0.1) < 0.05
+    assert visit(ready(), 0.2, index, 0.6) == 0
+    assert visit(ready(opened=False), 0.2, index, 0.1) == 0  # without evidence there is nothing to be spared from
+    assert visit(ready(), 0.005, index, 0.1, right=0.7) == pytest.approx(0.7)  # sparing takes no weight away
+
+
+def test_samples_on_trial_are_never_spared():
+    index = next(i for i in range(100) if ready().census.on_trial(torch.tensor(i)))
+    assert visit(ready(), 0.2, index, 0.1) == 0
+
+
+def test_the_label_s_probability_is_remembered_over_half_of_all_visits():
+    memory = Memory.empty(1, 3)
+    memory.census.num_visits.fill_(38)
+    for probability in (0.2, 0.4):
+        visit(memory, probability, 0, 0.1)
+    rate = 2 / (2 + 40)  # one sample, and its fortieth visit
+    assert memory.columns["own"].item() == pytest.approx(0.2 + rate * 0.2, abs=1e-6)
+
+
+def test_of_more_than_a_thousand_classes_no_pairs_are_counted():
+    auto, labels = aw.load("auto"), torch.arange(30)
+    for _ in range(3):
+        weights = auto.weigh(torch.ones(30), torch.randn(30, 1500), labels, progress=0.1, indices=labels)
+    assert auto.memory.sparing.pairs.numel() == 0
+    assert torch.isfinite(weights).all()
