@@ -8,7 +8,7 @@ import autoweight as aw
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.sparing import Sparing
 
-YES = torch.tensor([True])
+YES, OPENED = torch.tensor([True]), torch.tensor(True)
 
 
 def filled(on_trial, others, visits=3000.0):
@@ -39,15 +39,24 @@ def test_a_label_is_as_often_right_as_wrong_at_twice_its_share_among_samples_of_
     ],
 )
 def test_nobody_is_spared_late_or_where_samples_are_memorised_or_may_be(on_trial, others, visits, progress, extent):
-    sparing = filled(on_trial, others, visits)
-    assert sparing.extent(progress).item() == pytest.approx(extent, abs=1e-4)
-    assert sparing.extent(torch.tensor(progress, dtype=torch.float64)).item() == pytest.approx(extent, abs=1e-4)
+    for done in (progress, torch.tensor(progress, dtype=torch.float64)):
+        sparing = filled(on_trial, others, visits)
+        sparing.extent(0.1, OPENED)
+        assert sparing.extent(done, OPENED).item() == pytest.approx(extent, abs=1e-4)
+        assert sparing.extent(done, ~OPENED).item() == 0
 
 
 def test_between_the_limits_the_standard_error_counts_four_times():
     error = (0.6 / 0.4 / 3000) ** 0.5
     expected = (0.3 - (1 - 0.34 / 0.4) - 4 * error) / 0.1
-    assert filled(0.4, 0.34).extent(0.0).item() == pytest.approx(expected, abs=1e-4)
+    assert filled(0.4, 0.34).extent(0.0, OPENED).item() == pytest.approx(expected, abs=1e-4)
+
+
+def test_where_evidence_comes_late_sparing_lasts_for_a_fifth_of_the_training():
+    sparing = filled(0.4, 0.4)
+    assert sparing.extent(0.6, ~OPENED).item() == 0
+    extents = [sparing.extent(progress, OPENED).item() for progress in (0.7, 0.8, 0.85, 0.9, 0.95)]
+    assert extents == pytest.approx([1, 1, 0.5, 0, 0], abs=1e-4)
 
 
 def test_the_arms_are_followed_over_an_epoch():
@@ -99,7 +108,9 @@ def test_a_half_hearted_contradiction_is_spared_early_and_a_firm_one_is_not():
     index = next(i for i in range(100) if not ready().census.on_trial(torch.tensor(i)))
     assert visit(ready(), 0.2, index, 0.1) > 0.95
     assert visit(ready(), 0.005, index, 0.1) < 0.05
-    assert visit(ready(), 0.2, index, 0.6) == 0
+    late = ready()
+    late.sparing.began.fill_(0.1)
+    assert visit(late, 0.2, index, 0.6) == 0
     assert visit(ready(opened=False), 0.2, index, 0.1) == 0  # without evidence there is nothing to be spared from
     assert visit(ready(), 0.005, index, 0.1, right=0.7) == pytest.approx(0.7)  # sparing takes no weight away
 

@@ -159,8 +159,7 @@ class Memory:
         self.sparing.visit(before, believed, labels, valid)
         self.sparing.follow(now < 0, on_trial, valid, num_samples)
         spared = self.sparing.probability_right(mean, believed, labels).maximum(right)
-        extent = self.sparing.extent(progress) * (self.census.opened & ~on_trial)
-        return torch.lerp(right, spared, extent)
+        return torch.lerp(right, spared, self.sparing.extent(progress, self.census.opened) * ~on_trial)
 
     def _remember_own(self, own: Tensor, indices: Tensor, valid: Tensor, num_samples: Tensor) -> Tensor:
         """Means of the labels' probabilities over about the last half of all visits, at least some ten of them."""

@@ -5,7 +5,7 @@ probability than a wrong one, which is as improbable as it is rare among the sam
 class. To spare such labels is safe only while the network does not memorise what it trains on. That is seen on the
 samples on trial, which are never spared: as long as labels of all others are contradicted about as often as theirs,
 nothing is memorised. On small sets this cannot be told, so nobody is spared. And it ends in the middle of the training,
-since memorising comes with small learning rates, and once it is seen it is too late.
+or somewhat after evidence came, since memorising comes with small learning rates, and once it is seen it is too late.
 """
 
 import torch
@@ -16,7 +16,9 @@ _TIMES = 2.0  # the share of a label among the samples of a look: twice that pro
 _STEEPNESS = 3.0  # of that judgement: power of the ratio
 _MEMORISED = (0.2, 0.3)  # of the contradictions on trial that others lack: nobody is spared from the second on
 _ERRORS = 4.0  # standard errors that are added to it, so that it has to be known
-_ENDS = (0.4, 0.5)  # of the training: sparing fades from the first to the second
+_ENDS = 0.5  # of the training: later, sparing would be memorising
+_LASTS = 0.2  # of the training at least: where evidence comes late, so does memorising
+_FADES = 0.1  # of the training, before it ends
 
 
 class Sparing:
@@ -25,13 +27,19 @@ class Sparing:
     def __init__(self, tensors: dict[str, Tensor]) -> None:
         self.pairs = tensors["pairs"]  # samples by the class believed in and by label, [classes, classes]
         self.arms = tensors["arms"]  # [2, 2]: visits in about an epoch, and those contradicted; on trial, and others
+        self.began = tensors["began"]  # how much of the training was done when evidence came first
 
     @classmethod
     def empty(cls, num_classes: int, device: torch.device | str = "cpu") -> "Sparing":
         """Of a training that has not begun."""
         counted = num_classes if num_classes <= _MOST_CLASSES else 0
-        pairs = torch.zeros(counted, counted, dtype=torch.int32, device=device)
-        return cls({"pairs": pairs, "arms": torch.zeros(2, 2, dtype=torch.float32, device=device)})
+        return cls(
+            {
+                "pairs": torch.zeros(counted, counted, dtype=torch.int32, device=device),
+                "arms": torch.zeros(2, 2, dtype=torch.float32, device=device),
+                "began": torch.ones((), dtype=torch.float32, device=device),
+            }
+        )
 
     def tensors(self) -> dict[str, Tensor]:
         """All that it holds, by name."""
@@ -49,22 +57,23 @@ class Sparing:
         seen = torch.stack([arms.sum(dim=-1), (arms & contradicted).sum(dim=-1)])
         self.arms.mul_(1 - (valid.sum() / num_samples).clamp(max=1)).add_(seen)
 
-    def extent(self, progress: float | Tensor) -> Tensor:
-        """How far to spare, from 0 to 1: not where samples are memorised, or may be, nor late."""
+    def extent(self, progress: float | Tensor, opened: Tensor) -> Tensor:
+        """How far to spare, from 0 to 1: not without evidence, where samples are memorised, or may be, nor late."""
+        done = torch.as_tensor(progress, dtype=torch.float32, device=opened.device)
+        self.began.copy_(torch.where(opened, self.began.minimum(done), self.began))
+        ends = (self.began + _LASTS).clamp(min=_ENDS)
         seen, contradicted = self.arms
         on_trial, others = (contradicted / seen.clamp(min=1)).clamp(min=1e-3)
         error = ((1 - on_trial) / (on_trial * seen[0].clamp(min=1))).sqrt()
         memorised = 1 - others / on_trial + _ERRORS * error
-        left = torch.as_tensor(progress, dtype=torch.float32, device=seen.device)
-        return _falling(memorised, *_MEMORISED) * _falling(left, *_ENDS)
+        known_not_to = (_MEMORISED[1] - memorised) / (_MEMORISED[1] - _MEMORISED[0])
+        return known_not_to.clamp(0, 1) * ((ends - done) / _FADES).clamp(0, 1) * opened
 
     def probability_right(self, own: Tensor, believed: Tensor, labels: Tensor) -> Tensor:
         """By the labels' `own` remembered probabilities: 1 for those that are believed in."""
-        counts, members = (one.to(own.dtype) for one in (self.pairs[believed, labels], self.pairs.sum(dim=-1)[believed]))
+        counts, members = (
+            one.to(own.dtype) for one in (self.pairs[believed, labels], self.pairs.sum(dim=-1)[believed])
+        )
         share = (counts + 0.5) / (members + 0.5 * len(self.pairs))
         odds = _STEEPNESS * (own.clamp(min=1e-6) / (_TIMES * share)).log()
         return torch.where(believed == labels, 1.0, odds.sigmoid())
-
-
-def _falling(value: Tensor, full: float, none: float) -> Tensor:
-    return ((none - value) / (none - full)).clamp(0, 1)
