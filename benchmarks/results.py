@@ -215,6 +215,11 @@ def nested(search: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     return search | {"start": start, "cmaes": defaults["cmaes"] | own}
 
 
+def is_version(row: Row, runs: Runs) -> bool:
+    """Whether it is an old version of a method, or one that is not shipped."""
+    return any(row.detail == run.get("details", {}).get(row.method) for run in runs.values())
+
+
 def summary(tasks: dict[Task, Rows], runs: Runs) -> Iterator[str]:
     """What the strategies of the present recipes are worth: a line for each of them and each task."""
     present = {name for name, run in runs.items() if is_present(run)}
@@ -222,7 +227,7 @@ def summary(tasks: dict[Task, Rows], runs: Runs) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|---|"
     for task, rows in sorted(tasks.items()):
         mean = {row: fmean(100 * accuracy for accuracy, _ in seeds.values()) for row, seeds in rows.items()}
-        others = [row for row in rows if row.method not in ("uniform", "law", "oracle")]
+        others = [row for row in rows if row.method not in ("uniform", "law", "oracle") and not is_version(row, runs)]
         paper = {} if task.epochs == TODAY else PAPER.get(task[:3], {})
         best = max(others, key=mean.__getitem__, default=None)
         for row in rows:

@@ -16,9 +16,9 @@ Runs = dict[str, dict[str, Any]]
 
 # name in the legend, the run and the method that weighs, the run that has uniform
 TRAININGS = (
-    ("CIFAR-10, 40 % redrawn, law", "cifar10-today-0-compare", "law", "cifar10-today-0.4-rivals"),
+    ("CIFAR-10, 40 % redrawn, auto", "cifar10-today-0.4-auto", "auto", "cifar10-today-0.4-rivals"),
     ("CIFAR-10, alike classes confused, law", "cifar10-today-0-asymmetric", "law", "cifar10-today-asymmetric-0.4"),
-    ("CIFAR-100, 40 % redrawn, auto", "cifar100-today-0.4", "auto-before-lowest", "cifar100-today-0.4"),
+    ("CIFAR-100, 40 % redrawn, auto", "cifar100-today-0.4-auto", "auto", "cifar100-today-0.4"),
     ("CIFAR-10, nothing wrong, law", "cifar10-today-0-clean", "law", "cifar10-today-clean"),
 )
 SEARCH, EPISODES = "cifar10-today-0", (0, 3, 7)
