@@ -4,8 +4,8 @@ Idea    `auto` waits until the training shows that labels are wrong; networks th
         beforehand needs no evidence: every label that the network, once it knows anything, keeps contradicting is
         taken for wrong. Rare classes are left as they are.
 Told    That a good part of the labels is wrong; not how many, nor which. Where they are right, it does harm.
-Found   On the tasks that `auto` was found on: it is `auto` without its condition, so without sparing, or a return to lower margins
-        when that is met, and adds no number of its own.
+Found   On the tasks that `auto` was found on: it is `auto` without its condition, so without sparing, or a return to
+        lower margins when that is met, and adds no number of its own.
 Judged  On the families kept aside (docs/auto.md).
 Knobs   None.
 Cost    That of `auto`.
