@@ -74,8 +74,8 @@ def test_pairs_are_those_of_all_samples_as_they_were_last_seen():
         labels, valid = indices % 4, torch.rand(9, generator=generator) < 0.8
         logits = torch.randn(9, 4, generator=generator)
         margins = memory.margins(logits, labels, indices, torch.tensor(0.2), valid)
-        memory.relative(margins, labels, indices, valid)
-        memory.spared(torch.ones(9), labels, indices, valid, 0.1)
+        _, believed, _ = memory.relative(margins, labels, indices, valid)
+        memory.spared(torch.ones(9), believed, labels, indices, valid, 0.1)
     seen = memory.columns["label"] >= 0
     assert seen.all()
     counted = torch.zeros(4, 4, dtype=torch.int32)
@@ -90,8 +90,8 @@ def visit(memory, probability, index, progress, right=0.0):
     logits = torch.tensor([[probability, 1 - probability - 0.01, 0.01]]).log()
     labels, indices = torch.tensor([0]), torch.tensor([index])
     margins = memory.margins(logits, labels, indices, torch.tensor(0.2), YES)
-    memory.relative(margins, labels, indices, YES)
-    return memory.spared(torch.tensor([right]), labels, indices, YES, progress).item()
+    _, believed, _ = memory.relative(margins, labels, indices, YES)
+    return memory.spared(torch.tensor([right]), believed, labels, indices, YES, progress).item()
 
 
 def ready(opened=True):

@@ -58,7 +58,7 @@ class Auto(Remembering):
         relative, believed, on_trial = memory.relative(margins, labels, places, view.valid)
         strength, share = self._evidence(census, on_trial)
         right = 1 - probability_wrong(relative, strength, share[believed])
-        right = memory.spared(right, labels, places, view.valid, progress)
+        right = memory.spared(right, believed, labels, places, view.valid, progress)
         return census.within_class(right, labels, view.valid) * self._rarity(census)[labels]
 
     def _evidence(self, census: Census, on_trial: Tensor) -> tuple[Tensor, Tensor]:

@@ -57,7 +57,6 @@ class Memory:
         self.census = Census(tensors)
         self.sparing = Sparing(tensors)
         self._visit: _Visit
-        self._taken_for: Tensor
 
     @classmethod
     def empty(cls, num_samples: int, num_classes: int, device: torch.device | str = "cpu") -> "Memory":
@@ -141,18 +140,25 @@ class Memory:
         rows = row(torch.cat([old, new]), torch.cat([raw, margins]))
         self.census.move(rows, torch.cat([before, believed]), counted, on_trial)
         self.census.follow((old < 0) & counted & on_trial, now + leniency, valid)
-        self._taken_for = believed
         return new, believed, on_trial
 
-    def spared(self, right: Tensor, labels: Tensor, indices: Tensor, valid: Tensor, progress: float | Tensor) -> Tensor:
+    def spared(
+        self,
+        right: Tensor,
+        believed: Tensor,
+        labels: Tensor,
+        indices: Tensor,
+        valid: Tensor,
+        progress: float | Tensor,
+    ) -> Tensor:
         """Probabilities that labels are `right`, raised for hard samples where sparing them is safe.
 
-        To be called at every visit, after `relative`: it counts.
+        To be called at every visit, after `relative`, which tells the classes `believed` in: it counts.
         """
         if not len(self.sparing.pairs):
             return right
         now, own, *_ = self._visit
-        believed, on_trial, num_samples = self._taken_for, self.census.on_trial(indices), self.census.num_samples()
+        on_trial, num_samples = self.census.on_trial(indices), self.census.num_samples()
         mean = self._remember_own(own, indices, valid, num_samples)
         before = self.columns["taken_for"][indices].long()
         self._put("taken_for", indices, believed, valid)
