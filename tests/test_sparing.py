@@ -5,6 +5,7 @@ import torch
 from torch.testing import assert_close
 
 import autoweight as aw
+from autoweight.strategy.census import Census
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.sparing import Sparing
 
@@ -135,3 +136,21 @@ def test_of_more_than_a_thousand_classes_no_pairs_are_counted():
         weights = auto.weigh(torch.ones(30), torch.randn(30, 1500), labels, progress=0.1, indices=labels)
     assert auto.memory.sparing.pairs.numel() == 0
     assert torch.isfinite(weights).all()
+
+
+def test_strategies_that_go_by_belief_spare_whom_auto_spares(monkeypatch):
+    """Where progress is known, as it is to strategies in use; a search's workers are not told."""
+    full = lambda census, on_trial: (torch.ones(on_trial.shape), torch.full((3,), 0.3))  # noqa: E731
+    monkeypatch.setattr(Census, "evidence", full)
+    index = next(i for i in range(100) if not ready().census.on_trial(torch.tensor(i)))
+
+    def belief(probability, progress):
+        memory = ready()
+        logits = torch.tensor([[probability, 1 - probability - 0.01, 0.01]]).log()
+        labels, indices = torch.tensor([0]), torch.tensor([index])
+        margins = memory.margins(logits, labels, indices, torch.tensor(1.0), YES)
+        return memory.belief(margins, labels, indices, YES, progress).item()
+
+    assert belief(0.2, None) < -5
+    assert belief(0.2, 0.1) > 3
+    assert belief(0.005, 0.1) < -5

@@ -175,11 +175,21 @@ class Memory:
         self._put("own", indices, new, valid)
         return new
 
-    def belief(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> Tensor:
-        """Log-odds that labels are right, given their margins and how many are contradicted, times how far to trust."""
+    def belief(
+        self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor, progress: float | Tensor | None
+    ) -> Tensor:
+        """Log-odds that labels are right, given their margins and how many are contradicted, times how far to trust.
+
+        Where the `progress` of the training is known, hard samples are spared.
+        """
         relative, believed, on_trial = self.relative(margins, labels, indices, valid)
         strength, prior = self.census.evidence(on_trial)
-        return strength * (SLOPE * relative - torch.logit(prior)[believed])
+        belief = strength * (SLOPE * relative - torch.logit(prior)[believed])
+        if progress is None:
+            return belief
+        right = belief.sigmoid()
+        raised = self.spared(right, believed, labels, indices, valid, progress)
+        return torch.where(raised > right, torch.logit(raised, eps=1e-6).maximum(belief), belief)
 
     def losses(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
         """Move the samples' averaged losses by `rate` towards the present ones, and give them; the first visit sets."""
