@@ -69,18 +69,17 @@ def test_the_arms_are_followed_over_an_epoch():
 
 
 def test_pairs_are_those_of_all_samples_as_they_were_last_seen():
-    memory, generator = Memory.empty(60, 4), torch.Generator().manual_seed(0)
+    memory, generator = Memory.empty(2000, 4), torch.Generator().manual_seed(0)
     for _ in range(80):
         indices = torch.randperm(60, generator=generator)[:9]
         labels, valid = indices % 4, torch.rand(9, generator=generator) < 0.8
         logits = torch.randn(9, 4, generator=generator)
         margins = memory.margins(logits, labels, indices, torch.tensor(0.2), valid)
-        _, believed, _ = memory.relative(margins, labels, indices, valid)
-        memory.spared(torch.ones(9), believed, labels, indices, valid, 0.1)
-    seen = memory.columns["label"] >= 0
-    assert seen.all()
+        taken = memory.relative(margins, labels, indices, valid)
+        memory.spared(torch.ones(9), taken, labels, indices, valid, 0.1)
+    assert (memory.columns["label"][:60] >= 0).all()
     counted = torch.zeros(4, 4, dtype=torch.int32)
-    for taken_for, label in zip(memory.columns["taken_for"], memory.columns["label"], strict=True):
+    for taken_for, label in zip(memory.columns["taken_for"][:60], memory.columns["label"][:60], strict=True):
         counted[taken_for, label] += 1
     assert torch.equal(memory.sparing.pairs, counted)
     assert (counted.diagonal() < counted.sum(dim=1)).any()
@@ -91,12 +90,12 @@ def visit(memory, probability, index, progress, right=0.0):
     logits = torch.tensor([[probability, 1 - probability - 0.01, 0.01]]).log()
     labels, indices = torch.tensor([0]), torch.tensor([index])
     margins = memory.margins(logits, labels, indices, torch.tensor(0.2), YES)
-    _, believed, _ = memory.relative(margins, labels, indices, YES)
-    return memory.spared(torch.tensor([right]), believed, labels, indices, YES, progress).item()
+    taken = memory.relative(margins, labels, indices, YES)
+    return memory.spared(torch.tensor([right]), taken, labels, indices, YES, progress).item()
 
 
 def ready(opened=True):
-    """A large memory in which nothing is memorised; 2 % of what is taken for class 1 have label 0."""
+    """A memory large enough, in which nothing is memorised; 2 % of what is taken for class 1 have label 0."""
     memory = Memory.empty(4000, 3)
     memory.census.counts[:, 0] = 1300
     memory.census.opened.fill_(opened)
@@ -122,16 +121,25 @@ def test_samples_on_trial_are_never_spared():
 
 
 def test_the_label_s_probability_is_remembered_over_half_of_all_visits():
-    memory = Memory.empty(1, 3)
+    memory = Memory.empty(2000, 3)
     memory.census.num_visits.fill_(38)
     for probability in (0.2, 0.4):
         visit(memory, probability, 0, 0.1)
     rate = 2 / (2 + 40)  # one sample, and its fortieth visit
-    assert memory.columns["own"].item() == pytest.approx(0.2 + rate * 0.2, abs=1e-6)
+    assert memory.columns["own"][0].item() == pytest.approx(0.2 + rate * 0.2, abs=1e-6)
+
+
+def test_small_sets_are_left_as_they_are_and_count_nothing():
+    memory = Memory.empty(1999, 3)
+    memory.census.opened.fill_(True)
+    memory.sparing.arms.copy_(filled(0.4, 0.4).arms)
+    assert visit(memory, 0.2, 0, 0.1, right=0.25) == 0.25
+    assert not memory.sparing.pairs.any()
 
 
 def test_of_more_than_a_thousand_classes_no_pairs_are_counted():
     auto, labels = aw.load("auto"), torch.arange(30)
+    auto.reserve(2000, 1500, "cpu")
     for _ in range(3):
         weights = auto.weigh(torch.ones(30), torch.randn(30, 1500), labels, progress=0.1, indices=labels)
     assert auto.memory.sparing.pairs.numel() == 0

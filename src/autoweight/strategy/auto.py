@@ -55,10 +55,10 @@ class Auto(Remembering):
         labels, census = view.labels.long().clamp(min=0), memory.census
         rate = torch.full((), RATE, device=labels.device)
         margins = memory.margins(view.logits, labels, places, rate, view.valid)
-        relative, believed, on_trial = memory.relative(margins, labels, places, view.valid)
-        strength, share = self._evidence(census, on_trial)
-        right = 1 - probability_wrong(relative, strength, share[believed])
-        right = memory.spared(right, believed, labels, places, view.valid, progress)
+        taken = memory.relative(margins, labels, places, view.valid)
+        strength, share = self._evidence(census, taken.on_trial)
+        right = 1 - probability_wrong(taken.relative, strength, share[taken.believed])
+        right = memory.spared(right, taken, labels, places, view.valid, progress)
         return census.within_class(right, labels, view.valid) * self._rarity(census)[labels]
 
     def _evidence(self, census: Census, on_trial: Tensor) -> tuple[Tensor, Tensor]:

@@ -21,6 +21,7 @@ _LEAST_SPREAD = 1e-3  # deviations of remembered losses below this count as none
 _NONE = -2.0  # stands where no relative margin, from -1 to 1, is counted
 _NEVER_LOW = 2.0  # stands where no margin, from -1 to 1, is kept
 _FORGIVEN = 0.05  # a visit, of how low a sample's margin was
+_LEAST_SPARED = 2000  # places: of smaller sets too few samples are on trial to tell who may be spared
 
 _EMPTY: dict[str, tuple[torch.dtype, float]] = {
     "label": (torch.int32, -1),
@@ -46,6 +47,17 @@ class _Visit(NamedTuple):
     """The means before."""
     rivals: tuple[Tensor, Tensor]
     """The classes that beat the labels last: before this visit, and with it."""
+
+
+class Taken(NamedTuple):
+    """What samples are taken for."""
+
+    relative: Tensor
+    """Margins relative to their classes."""
+    believed: Tensor
+    """The classes believed in."""
+    on_trial: Tensor
+    """Which samples are on trial."""
 
 
 class Memory:
@@ -120,10 +132,8 @@ class Memory:
         self.census.visit(classes.squeeze(-1), old, new, first, valid)
         return new
 
-    def relative(
-        self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The margins that were given last, relative to their classes, the classes believed in, and who is on trial.
+    def relative(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> Taken:
+        """What samples are taken for by the margins that were given last.
 
         A class whose labels are contradicted in the mean is not learned yet: its margins are raised by that.
         """
@@ -140,12 +150,12 @@ class Memory:
         rows = row(torch.cat([old, new]), torch.cat([raw, margins]))
         self.census.move(rows, torch.cat([before, believed]), counted, on_trial)
         self.census.follow((old < 0) & counted & on_trial, now + leniency, valid)
-        return new, believed, on_trial
+        return Taken(new, believed, on_trial)
 
     def spared(
         self,
         right: Tensor,
-        believed: Tensor,
+        taken: Taken,
         labels: Tensor,
         indices: Tensor,
         valid: Tensor,
@@ -153,12 +163,12 @@ class Memory:
     ) -> Tensor:
         """Probabilities that labels are `right`, raised for hard samples where sparing them is safe.
 
-        To be called at every visit, after `relative`, which tells the classes `believed` in: it counts.
+        To be called at every visit, with what `relative` gave: it counts.
         """
-        if not len(self.sparing.pairs):
+        if not len(self.sparing.pairs) or len(self) < _LEAST_SPARED:
             return right
-        now, own, *_ = self._visit
-        on_trial, num_samples = self.census.on_trial(indices), self.census.num_samples()
+        (now, own, *_), (_, believed, on_trial) = self._visit, taken
+        num_samples = self.census.num_samples()
         mean = self._remember_own(own, indices, valid, num_samples)
         before = self.columns["taken_for"][indices].long()
         self._put("taken_for", indices, believed, valid)
@@ -182,13 +192,13 @@ class Memory:
 
         Where the `progress` of the training is known, hard samples are spared.
         """
-        relative, believed, on_trial = self.relative(margins, labels, indices, valid)
-        strength, prior = self.census.evidence(on_trial)
-        belief = strength * (SLOPE * relative - torch.logit(prior)[believed])
+        taken = self.relative(margins, labels, indices, valid)
+        strength, prior = self.census.evidence(taken.on_trial)
+        belief = strength * (SLOPE * taken.relative - torch.logit(prior)[taken.believed])
         if progress is None:
             return belief
         right = belief.sigmoid()
-        raised = self.spared(right, believed, labels, indices, valid, progress)
+        raised = self.spared(right, taken, labels, indices, valid, progress)
         return torch.where(raised > right, torch.logit(raised, eps=1e-6).maximum(belief), belief)
 
     def losses(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
