@@ -11,7 +11,7 @@ Idea    A wrong label is one that the network, whatever it knows by now, keeps c
         raised where the imbalance is so large that it looks made.
 Told    Nothing: no search, no trusted samples, no noise rate. It needs the samples' indices.
 Knobs   None.
-Cost    Element-wise work on one batch of logits, about a millisecond on a CPU, 40 bytes a sample and four a pair
+Cost    Element-wise work on one batch of logits, one or two milliseconds on a CPU, 40 bytes a sample and four a pair
         of classes.
 """
 
