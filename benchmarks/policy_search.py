@@ -99,12 +99,7 @@ class PolicyRule(Rule):
         return torch.tensor(list(BOUNDS.values()))
 
     def weigh(
-        self,
-        strategy_params: Tensor,
-        view: View,
-        memory: Memory | None = None,
-        indices: Tensor | None = None,
-        progress: float | Tensor | None = None,
+        self, strategy_params: Tensor, view: View, memory: Memory | None = None, indices: Tensor | None = None
     ) -> Tensor:
         """Weights `[batch]`; tensor operations alone, so that they can be stacked and captured."""
         assert memory is not None

@@ -145,8 +145,7 @@ def collect(runs: Runs) -> dict[Task, Rows]:
     found = {name for name, run in runs.items() if "search" in run}
     for name, run in runs.items():
         for method, values in run["methods"].items():
-            task = task_of(run["config"])
-            own = details_of(run["config"])
+            task, own = task_of(run["config"]), details_of(run["config"])
             if key := first_difference(details.setdefault(task, own), own):
                 sys.exit(f"{name} differs from other runs of its task in {key}, which no title shows")
             row = tasks[task][row_of(run, method, found)]
@@ -215,19 +214,15 @@ def nested(search: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     return search | {"start": start, "cmaes": defaults["cmaes"] | own}
 
 
-def is_version(row: Row, runs: Runs) -> bool:
-    """Whether it is an old version of a method, or one that is not shipped."""
-    return any(row.detail == run.get("details", {}).get(row.method) for run in runs.values())
-
-
 def summary(tasks: dict[Task, Rows], runs: Runs) -> Iterator[str]:
     """What the strategies of the present recipes are worth: a line for each of them and each task."""
     present = {name for name, run in runs.items() if is_present(run)}
+    versions = {Row(*one) for run in runs.values() for one in run.get("details", {}).items()}  # old, or not shipped
     yield "| | strategy | minutes | uniform | best other | **law** | oracle | recovered | paper: uniform, law |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for task, rows in sorted(tasks.items()):
         mean = {row: fmean(100 * accuracy for accuracy, _ in seeds.values()) for row, seeds in rows.items()}
-        others = [row for row in rows if row.method not in ("uniform", "law", "oracle") and not is_version(row, runs)]
+        others = [row for row in rows if row.method not in ("uniform", "law", "oracle") and row not in versions]
         paper = {} if task.epochs == TODAY else PAPER.get(task[:3], {})
         best = max(others, key=mean.__getitem__, default=None)
         for row in rows:

@@ -46,19 +46,19 @@ class Auto(Remembering):
                 "auto weighs by classes, and these labels are numbers: use another method, or none. For one logit z of "
                 "two classes, pass torch.stack([-z, z], dim=1) / 2 and labels as .long()."
             )
-        view = view_of(losses, logits, labels)
+        view = view_of(losses, logits, labels)._replace(progress=progress)
         memory, places = self._recall(view, losses, indices)
-        weights = self._weigh(view, memory, places, progress)
+        weights = self._weigh(view, memory, places)
         return weights.where(view.valid, 0).view_as(losses).to(losses.dtype)
 
-    def _weigh(self, view: View, memory: Memory, places: Tensor, progress: float | Tensor) -> Tensor:
+    def _weigh(self, view: View, memory: Memory, places: Tensor) -> Tensor:
         labels, census = view.labels.long().clamp(min=0), memory.census
         rate = torch.full((), RATE, device=labels.device)
         margins = memory.margins(view.logits, labels, places, rate, view.valid)
         taken = memory.relative(margins, labels, places, view.valid)
         strength, share = self._evidence(census, taken.on_trial)
         right = 1 - probability_wrong(taken.relative, strength, share[taken.believed])
-        right = memory.spared(right, taken, labels, places, view.valid, progress)
+        right = memory.spared(right, taken, labels, places, view.valid, view.progress)
         return census.within_class(right, labels, view.valid) * self._rarity(census)[labels]
 
     def _evidence(self, census: Census, on_trial: Tensor) -> tuple[Tensor, Tensor]:

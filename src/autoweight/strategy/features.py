@@ -30,6 +30,8 @@ class View(NamedTuple):
     labels: Tensor
     valid: Tensor
     label_values: Tensor | None = None
+    progress: float | Tensor | None = None
+    """How much of the training is done, where that is known."""
 
 
 def check_features(features: tuple[str, ...]) -> None:

@@ -159,13 +159,14 @@ class Memory:
         labels: Tensor,
         indices: Tensor,
         valid: Tensor,
-        progress: float | Tensor,
+        progress: float | Tensor | None,
     ) -> Tensor:
         """Probabilities that labels are `right`, raised for hard samples where sparing them is safe.
 
-        To be called at every visit, with what `relative` gave: it counts.
+        To be called at every visit, with what `relative` gave: it counts. Searches, which do not tell their `progress`,
+        are too small to spare anybody.
         """
-        if not len(self.sparing.pairs) or len(self) < _LEAST_SPARED:
+        if progress is None or not len(self.sparing.pairs) or len(self) < _LEAST_SPARED:
             return right
         (now, own, *_), (_, believed, on_trial) = self._visit, taken
         num_samples = self.census.num_samples()
@@ -188,15 +189,10 @@ class Memory:
     def belief(
         self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor, progress: float | Tensor | None
     ) -> Tensor:
-        """Log-odds that labels are right, given their margins and how many are contradicted, times how far to trust.
-
-        Where the `progress` of the training is known, hard samples are spared.
-        """
+        """Log-odds that labels are right, given their margins and how many are contradicted, times how far to trust."""
         taken = self.relative(margins, labels, indices, valid)
         strength, prior = self.census.evidence(taken.on_trial)
         belief = strength * (SLOPE * taken.relative - torch.logit(prior)[taken.believed])
-        if progress is None:
-            return belief
         right = belief.sigmoid()
         raised = self.spared(right, taken, labels, indices, valid, progress)
         return torch.where(raised > right, torch.logit(raised, eps=1e-6).maximum(belief), belief)

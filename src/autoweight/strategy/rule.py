@@ -101,17 +101,9 @@ class Rule:
         return self.normalised or not all(own_scale.get(name, False) for name in self.features)
 
     def weigh(
-        self,
-        strategy_params: Tensor,
-        view: View,
-        memory: Memory | None = None,
-        indices: Tensor | None = None,
-        progress: float | Tensor | None = None,
+        self, strategy_params: Tensor, view: View, memory: Memory | None = None, indices: Tensor | None = None
     ) -> Tensor:
-        """Weights `[batch]` for parameters `[P]`; samples that are not valid get 0.
-
-        With `progress`, hard samples of large sets are spared (sparing.py), which searches are too small to see.
-        """
+        """Weights `[batch]` for parameters `[P]`; samples that are not valid get 0."""
         theta_and_bias = strategy_params[: len(self.features) + 1]
         columns = {name: self._column(name, view) for name in self.features if name not in REMEMBERED}
         if not self.remembers:
@@ -121,7 +113,7 @@ class Rule:
         assert indices is not None, "a memory needs indices"
         labels = view.labels if not view.labels.is_floating_point() else torch.zeros_like(indices)
         labels = labels.long().clamp(min=0)  # those to ignore are not valid, and looked past
-        remembered = self._remembered(strategy_params[-1], view, labels, memory, indices, progress)
+        remembered = self._remembered(strategy_params[-1], view, labels, memory, indices)
         features = torch.stack([(columns | remembered)[name] for name in self.features], dim=-1)
         weights = weigh(features, theta_and_bias, self.normalised, view.valid)
         return memory.census.within_class(weights, labels, view.valid) if self.within_class else weights
@@ -133,13 +125,7 @@ class Rule:
         return normalise(column, view.valid)
 
     def _remembered(
-        self,
-        shift: Tensor,
-        view: View,
-        labels: Tensor,
-        memory: Memory,
-        indices: Tensor,
-        progress: float | Tensor | None = None,
+        self, shift: Tensor, view: View, labels: Tensor, memory: Memory, indices: Tensor
     ) -> dict[Feature, Tensor]:
         rate = (log(self.memory_rate / (1 - self.memory_rate)) + shift).sigmoid()
         columns: dict[Feature, Tensor] = {}
@@ -147,7 +133,7 @@ class Rule:
             margin = memory.margins(view.logits, labels, indices, rate, view.valid)
             columns["margin"] = margin if self.margin_scale == "own" else normalise(margin, view.valid)
         if "belief" in self.features:
-            columns["belief"] = memory.belief(margin, labels, indices, view.valid, progress)
+            columns["belief"] = memory.belief(margin, labels, indices, view.valid, view.progress)
         if "history" in self.features:
             history = memory.losses(view.losses, labels, indices, rate, view.valid)
             if self.history_scale == "batch":

@@ -86,12 +86,11 @@ class Strategy(Remembering):
         """Equation 3 with the parameters of the stage that `progress` lies in."""
         if self.rule.remembers and (once := self._once(losses, logits, labels, progress, indices)) is not None:
             return once
-        view = view_of(losses, logits, labels, self._values_on(losses.device))
+        view = view_of(losses, logits, labels, self._values_on(losses.device))._replace(progress=progress)
         self._warn_where_far(progress, losses)
         strategy_params = self._params_at(progress, losses.device)
-        memory, places = self._recall(view, losses, indices) if self.rule.remembers else (None, None)
-        weights = self.rule.weigh(strategy_params, view, memory, places, progress)
-        return weights.view_as(losses).to(losses.dtype)
+        recalled = self._recall(view, losses, indices) if self.rule.remembers else ()
+        return self.rule.weigh(strategy_params, view, *recalled).view_as(losses).to(losses.dtype)
 
     def with_class_counts(self, class_counts: Tensor) -> "Strategy":
         """The same strategy for a training set with these class counts, `[classes]`."""

@@ -45,12 +45,7 @@ class OracleRule(Rule):
         return True
 
     def weigh(
-        self,
-        strategy_params: Tensor,
-        view: View,
-        memory: Memory | None = None,
-        indices: Tensor | None = None,
-        progress: float | Tensor | None = None,
+        self, strategy_params: Tensor, view: View, memory: Memory | None = None, indices: Tensor | None = None
     ) -> Tensor:
         """1 for samples whose label is right."""
         assert indices is not None, "an oracle needs indices"
