@@ -14,6 +14,7 @@ from autoweight.methods.method import Weighted
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.training import loop
 from autoweight.training.captured import draws_random_numbers
+from autoweight.training.device import isolated, seed_draws
 from autoweight.training.evaluate import score
 from autoweight.training.loop import Training, make_slots, train
 from autoweight.training.schedules import learning_rate_at
@@ -199,6 +200,14 @@ def test_accuracy_counts_and_leaves_the_mode(blobs):
 class FunctionalDropout(nn.Linear):
     def forward(self, inputs):
         return nn.functional.dropout(super().forward(inputs), 0.5, self.training)
+
+
+def test_a_step_on_a_cpu_draws_as_by_torch_s_own_seed():
+    with isolated("cpu"):
+        torch.manual_seed(2**63 - 7)
+        expected = torch.rand(5)
+        seed_draws(2**63 - 7, "cpu")
+        assert torch.equal(torch.rand(5), expected)
 
 
 def test_networks_that_draw_random_numbers_are_known_by_what_they_do():

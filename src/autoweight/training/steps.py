@@ -20,6 +20,7 @@ from autoweight.ranks import ALONE, Ranks
 from autoweight.strategy.weigher import load_tensors
 from autoweight.training.ahead import losses_at, ready_forward_mode, slopes_along, slopes_by_difference
 from autoweight.training.average import Average
+from autoweight.training.device import seed_draws
 from autoweight.training.optimizers import make_optimizer, set_learning_rate, state_tensors
 from autoweight.training.precision import autocast, compiled, is_halved
 from autoweight.training.schedules import learning_rate_at
@@ -195,7 +196,7 @@ class PlainSteps(Steps):
         good_steps = torch.zeros_like(loss_sum, dtype=torch.long)
         trusted = repeat(None) if slot.trusted is None else slot.trusted.batches(start, stop)
         for step, batch, own in zip(range(start, stop), slot.loader.batches(start, stop), trusted, strict=False):
-            torch.manual_seed(mix(slot.loader.seed, step, 2 + slot.ranks.rank))  # dropout masks and the like
+            seed_draws(mix(slot.loader.seed, step, 2 + slot.ranks.rank), slot.loader.samples.device)
             slot.set_learning_rate(learning_rate_at(self.config, step, self.total_steps))
             loss_sum += slot.step(batch, step / self.total_steps, own)
             good_steps += is_sound(loss_sum)

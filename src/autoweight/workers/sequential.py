@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from autoweight.data.loader import Batch
 from autoweight.methods.method import Weighted
+from autoweight.training.device import seed_draws
 from autoweight.training.evaluate import score
 from autoweight.training.steps import Slot
 from autoweight.workers.base import ParamsWeigher, SteppedWorkers
@@ -35,7 +36,7 @@ class SequentialWorkers(SteppedWorkers):
     ) -> Tensor:
         losses = []
         for slot, group, own in zip(self.slots, self.group_of_slot.tolist(), strategy_params, strict=True):
-            torch.manual_seed(seed)
+            seed_draws(seed, self.problem.device)
             slot.train_mode()
             slot.set_learning_rate(learning_rate)
             slot.method.weigher.strategy_params = own  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from torch.func import functional_call, stack_module_state
 from autoweight.data.inputs import Inputs, arguments, each, outputs_of, rows, together
 from autoweight.data.loader import Batch
 from autoweight.strategy.memory import Memory
+from autoweight.training.device import seed_draws
 from autoweight.training.optimizers import copy_state, make_optimizer, set_learning_rate
 from autoweight.workers.base import ParamsWeigher, SteppedWorkers
 
@@ -45,7 +46,7 @@ class StackedWorkers(SteppedWorkers):
     def _train_step(
         self, batches: tuple[Batch, ...], strategy_params: Tensor, learning_rate: float, seed: int
     ) -> Tensor:
-        torch.manual_seed(seed)
+        seed_draws(seed, self.problem.device)
         self.skeleton.train()
         batch, dim = self._batch(batches)
         step = torch.vmap(self._losses, in_dims=(0, 0, 0, dim, dim, dim, 0), randomness="same")
