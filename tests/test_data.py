@@ -225,3 +225,19 @@ def test_data_that_cannot_be_trained_on(blobs):
 def test_bad_corruptions_get_one_sentence(blobs, call, sentence):
     with pytest.raises(UserError, match=sentence):
         call(blobs)
+
+
+def test_plans_are_drawn_by_one_thread_and_the_users_number_comes_back():
+    loader, seen = Loader(make_blobs(), 16, seed=1), []
+    nothing = loader.augment.draw
+    loader.augment = loader.augment._replace(
+        draw=lambda *given: seen.append(torch.get_num_threads()) or nothing(*given)
+    )
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        loader.plan(0)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [1]

@@ -12,6 +12,7 @@ from autoweight.data.dataset import Samples
 from autoweight.data.inputs import Inputs, each
 from autoweight.data.labelled import Labelled
 from autoweight.data.mixing import mix
+from autoweight.data.threads import one_thread
 from autoweight.errors import require, unknown
 
 
@@ -61,6 +62,7 @@ class Loader:
         """An epoch's plan, on the set's device."""
         return EpochPlan(*(_send(part, self.samples.device) for part in self.draw(epoch)))
 
+    @one_thread()  # several would wait for the cores that workers use, and the steps for them
     def draw(self, epoch: int) -> EpochPlan:
         """An epoch's plan, on the CPU."""
         generator = torch.Generator().manual_seed(mix(self.seed, epoch))
@@ -92,6 +94,7 @@ class Loader:
         return self.batch(self.plan(0).row(0)).inputs
 
 
+@one_thread()
 def _send(part: Tensor, device: torch.device) -> Tensor:
     """To a GPU without waiting for what it is doing."""
     return part.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else part.to(device)

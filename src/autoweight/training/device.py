@@ -1,13 +1,14 @@
 """Where tensors can live, and how many threads small networks get."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from autoweight.data.labelled import Labelled
+from autoweight.data.threads import one_thread
 from autoweight.errors import UserError
 from autoweight.training.task import forward
 
@@ -50,18 +51,14 @@ def seed_draws(seed: int, device: str | torch.device) -> None:
 def few_threads(
     make_model: Callable[[], nn.Module], samples: Labelled, batch_size: int, networks: int = 1
 ) -> Iterator[None]:
-    """One thread while small networks train on a CPU; the user's own number of threads comes back at the end."""
-    before = torch.get_num_threads()
-    if (
-        before > 1
+    """One thread while small networks train on a CPU."""
+    small = (
+        torch.get_num_threads() > 1
         and samples.device.type == "cpu"
         and _operations(make_model, samples, batch_size) * networks < _SMALL_STEP
-    ):
-        torch.set_num_threads(1)
-    try:
+    )
+    with one_thread() if small else nullcontext():
         yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @torch.no_grad()

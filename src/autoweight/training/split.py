@@ -14,6 +14,7 @@ from autoweight.config import Augmentation
 from autoweight.data import Labelled
 from autoweight.data.loader import EpochPlan, Loader
 from autoweight.data.streamed import Streamed, StreamedLoader
+from autoweight.data.threads import one_thread
 from autoweight.distributed import weigh_global
 from autoweight.errors import UserError, require
 from autoweight.methods.method import Method, Weighted
@@ -30,6 +31,7 @@ class PartLoader(Loader):
         size = batch_size // ranks.size
         self.part = slice(ranks.rank * size, (ranks.rank + 1) * size)
 
+    @one_thread()
     def draw(self, epoch: int) -> EpochPlan:
         """The rank's columns of an epoch's plan."""
         return EpochPlan(*(column[:, self.part].contiguous() for column in super().draw(epoch)))
