@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Subset
 
-from autoweight.data.reading import Reading, Tickets, random_numbers_kept, read, split_row
+from autoweight.data.reading import Reading, Ticket, random_numbers_kept, read, split_row
 from autoweight.errors import require
 
 _AT_A_TIME = 64
@@ -49,7 +49,7 @@ def _agrees(told: Any, dataset: Any, reading: Reading) -> bool:
 def _read_labels(dataset: Any, reading: Reading, bad: dict[int, str]) -> tuple[list[Any], Tensor]:
     """Read the whole set once, for its labels."""
     places = torch.arange(len(dataset)).split(_AT_A_TIME)
-    tickets = Tickets(lambda: ([(position, ()) for position in part.tolist()] for part in places))
+    tickets = (Ticket(part.tolist()) for part in places)
     labels, positions = [], []
     for part, batch in zip(places, read(dataset, tickets, reading, labels_only=True), strict=True):
         for one in batch.bad:

@@ -24,8 +24,15 @@ from autoweight.errors import UserError, first_line, require
 LABEL_KEYS = ("label", "labels", "target", "y")
 """Where a dict row has its label, unless told otherwise."""
 
-Ticket = tuple[int, tuple[int, ...]]  # a sample's position, and what else its random numbers depend on
 Collate = Callable[[list[Any]], Any]
+
+
+class Ticket(NamedTuple):
+    """What is asked of a worker: a batch."""
+
+    positions: list[int]
+    numbers: tuple[int, ...] = ()
+    """What else samples' random numbers depend on."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +61,6 @@ class Raw(Dataset[Any]):
         """What networks are fed, from a batch of such inputs on any device."""
 
 
-@dataclass(frozen=True)
-class Tickets:
-    """Tickets that are made as they are needed: those of a million samples would fill the memory."""
-
-    make: Callable[[], Iterator[list[Ticket]]]
-
-    def __iter__(self) -> Iterator[list[Ticket]]:
-        return self.make()
-
-
 class Unreadable(NamedTuple):
     """A sample that raised an error."""
 
@@ -79,19 +76,19 @@ class ReadBatch(NamedTuple):
     labels: list[Any]
     """As the data set gives them, where they alone were asked for."""
     kept: list[int]
-    """Which of the tickets could be read."""
+    """Which of the ticket's positions could be read."""
     bad: list[Unreadable]
     complaint: str = ""
     """Why samples cannot be put together, as part of a sentence."""
 
 
 def read(
-    dataset: Any, tickets: Iterable[list[Ticket]], how: Reading, *, pin: bool = False, labels_only: bool = False
+    dataset: Any, tickets: Iterable[Ticket], how: Reading, *, pin: bool = False, labels_only: bool = False
 ) -> Iterator[ReadBatch]:
-    """Batches of these samples, in this order."""
+    """Batches of these samples, in this order; tickets are taken as they are needed."""
     loader = DataLoader(
         _Seeded(dataset),
-        batch_sampler=tickets,
+        batch_sampler=tickets,  # type: ignore[arg-type]  # a ticket is all that `_Seeded` needs of a batch
         num_workers=how.num_workers,
         collate_fn=_Together(how, labels_only),
         pin_memory=pin,
@@ -142,9 +139,11 @@ class _Seeded(Dataset[Any]):
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
 
-    def __getitem__(self, ticket: Ticket) -> Any:
-        position, numbers = ticket
-        seed = mix(*numbers, position)
+    def __getitems__(self, ticket: Ticket) -> list[Any]:
+        """The samples of a batch, as DataLoader asks for them."""
+        return [self._read(position, mix(*ticket.numbers, position)) for position in ticket.positions]
+
+    def _read(self, position: int, seed: int) -> Any:
         torch.default_generator.manual_seed(seed)
         np.random.seed(seed % 2**32)
         random.seed(seed)
@@ -170,9 +169,9 @@ class _Together:
         except Exception as error:  # whatever a collate_fn raises
             return ReadBatch(None, [], kept, bad, first_line(error))
 
-    def _joined(self, rows: list[Any]) -> tuple[Inputs, list[Any]]:
+    def _joined(self, rows: list[Any]) -> tuple[Inputs | None, list[Any]]:
         if self.labels_only:
-            return torch.zeros(0), [_plain(split_row(row, self.how.label_key)[1]) for row in rows]
+            return None, [_plain(split_row(row, self.how.label_key)[1]) for row in rows]
         if self.how.collate_fn is not None:
             inputs = as_inputs(split_row(self.how.collate_fn(rows), self.how.label_key)[0])
             return inputs, []

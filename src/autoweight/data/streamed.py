@@ -6,6 +6,7 @@ Labels are known from the start: from `labels`, from the data set's `targets` or
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import tee
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from autoweight.data.labelled import Labelled
 from autoweight.data.labels import check_labels
 from autoweight.data.loader import Batch, EpochPlan, Loader
 from autoweight.data.mixing import mix
-from autoweight.data.reading import Raw, ReadBatch, Reading, Ticket, Tickets, Unreadable, read
+from autoweight.data.reading import Raw, ReadBatch, Reading, Ticket, Unreadable, read
 from autoweight.errors import RunError, UserError, first_line, require
 
 _SHOWN = 5
@@ -89,7 +90,7 @@ class Streamed(Labelled):
     def raw(self, count: int) -> Inputs:
         """What is read of the first few samples; of more than these where some cannot be read."""
         for looked_at in (count, _LOOKED_AT):
-            (batch,) = self.read([self._tickets(torch.arange(min(looked_at, len(self))))], num_workers=0)
+            (batch,) = self.read([self._ticket(torch.arange(min(looked_at, len(self))))], num_workers=0)
             if len(batch.kept) >= min(count, len(self)) and batch.inputs is not None:
                 return rows(batch.inputs, slice(count))
         raise UserError(f"of the first {looked_at} samples next to none can be read: {next(iter(self.bad.values()))}.")
@@ -112,8 +113,7 @@ class Streamed(Labelled):
     def _in_order(self, size: int) -> Iterator[tuple[Inputs, Tensor]]:
         """What is read of all samples, some at a time, and which they are."""
         places = torch.arange(len(self)).split(size)
-        tickets = Tickets(lambda: (self._tickets(part) for part in places))
-        for part, batch in zip(places, self.read(tickets), strict=True):
+        for part, batch in zip(places, self.read(map(self._ticket, places)), strict=True):
             if batch.inputs is not None:
                 yield batch.inputs, part[batch.kept]
 
@@ -137,7 +137,7 @@ class Streamed(Labelled):
             example=each(self.example, lambda part: part.to(device)),
         )
 
-    def read(self, tickets: Iterable[list[Ticket]], num_workers: int | None = None) -> Iterator[ReadBatch]:
+    def read(self, tickets: Iterable[Ticket], num_workers: int | None = None) -> Iterator[ReadBatch]:
         """Batches of samples, once it is settled what becomes of those that cannot be read."""
         how = self.reading if num_workers is None else replace(self.reading, num_workers=num_workers)
         for batch in read(self.dataset, tickets, how, pin=self.device.type == "cuda"):
@@ -146,9 +146,9 @@ class Streamed(Labelled):
                 self.bad[one.position] = one.why
             yield batch
 
-    def _tickets(self, places: Tensor) -> list[Ticket]:
+    def _ticket(self, places: Tensor) -> Ticket:
         """Of samples that are only looked at: every time with the same random numbers."""
-        return [(position, ()) for position in self.source[places].tolist()]
+        return Ticket(self.source[places].tolist())
 
     def finished(self, inputs: Inputs) -> Inputs:
         """What networks are fed, from what was read."""
@@ -185,8 +185,9 @@ class StreamedLoader(Loader):
 
     def read(self, start: int, stop: int) -> Iterator[tuple[Inputs, EpochPlan]]:
         """What is read for the batches of these steps, on the host, and the rows of the plan that describe them."""
-        tickets = Tickets(lambda: (self._tickets(epoch, row.indices) for epoch, row in self._rows(start, stop)))
-        for (epoch, row), batch in zip(self._rows(start, stop), self.samples.read(tickets), strict=True):
+        asked, answered = tee(self._rows(start, stop))
+        tickets = (self._ticket(epoch, row.indices) for epoch, row in asked)
+        for (epoch, row), batch in zip(answered, self.samples.read(tickets), strict=True):
             if len(batch.kept) < min(2, len(row.indices)):
                 yield self._topped_up(epoch, row, batch)
             else:
@@ -200,7 +201,7 @@ class StreamedLoader(Loader):
         others = torch.randperm(len(self.samples), generator=generator)
         others = others[~torch.isin(others, row.indices)][: size + _LOOKED_AT]
         indices = torch.cat([row.indices[short.kept], others])
-        (batch,) = self.samples.read([self._tickets(epoch, indices)])
+        (batch,) = self.samples.read([self._ticket(epoch, indices)])
         kept = batch.kept[:size]
         if batch.inputs is None or len(kept) < min(2, size):
             raise RunError(f"next to no samples can be read, nor others in their places: {short.bad[0].why}.")
@@ -216,9 +217,8 @@ class StreamedLoader(Loader):
         whole = self.augmented(self.samples.finished(inputs), row)
         return Batch(whole, self.samples.labels[row.indices], row.indices)
 
-    def _tickets(self, epoch: int, indices: Tensor) -> list[Ticket]:
-        positions = self.samples.source[indices].tolist()
-        return [(position, (self.seed, epoch)) for position in positions]
+    def _ticket(self, epoch: int, indices: Tensor) -> Ticket:
+        return Ticket(self.samples.source[indices].tolist(), (self.seed, epoch))
 
     def _rows(self, start: int, stop: int) -> Iterator[tuple[int, EpochPlan]]:
         plan, plan_epoch = None, -1
