@@ -1,6 +1,7 @@
 """Every method against hand-computed weights, and all of them through one conformance suite."""
 
 import re
+from functools import partial
 
 import pytest
 import torch
@@ -108,10 +109,23 @@ def test_labels_have_to_lie_within_the_class_counts():
             weigher.weigh(torch.ones(3), torch.zeros(3, 3), torch.arange(3), progress=0.5)
 
 
-@pytest.mark.parametrize("progress", [-1, 5, float("nan")])
-def test_self_paced_refuses_a_progress_that_is_no_share(progress):
-    with pytest.raises(aw.UserError, match="from 0 to 1"):
-        aw.SelfPaced().weigh(torch.ones(3), torch.zeros(3, 3), torch.arange(3), progress=progress)
+HEEDS_PROGRESS = {
+    "searched": lambda: aw.Strategy(torch.zeros(2, 2), aw.Rule(("loss",))),
+    "remembers": lambda: aw.Strategy(torch.zeros(2, 3), aw.Rule(("margin",))),
+    "mentornet": lambda: make_weigher("mentornet", FACTS, {}),
+    "self_paced": aw.SelfPaced,
+} | {name: partial(aw.load, name) for name in ("auto", "noise", "rare")}
+
+
+@pytest.mark.parametrize("progress", [-1, 2.0, float("nan"), "half", None])
+@pytest.mark.parametrize("name", HEEDS_PROGRESS)
+def test_a_progress_that_is_no_share_is_refused_and_nothing_is_remembered_of_it(name, progress):
+    weigher, batch = HEEDS_PROGRESS[name](), (torch.ones(3), torch.zeros(3, 3), torch.arange(3))
+    before = {key: value.clone() for key, value in weigher.state_dict().items()}
+    with pytest.raises(aw.UserError, match=f"done, from 0 to 1, but was {progress!r}"):
+        weigher.weigh(*batch, progress=progress, indices=torch.tensor([0, 1, 1]))
+    assert weigher.state_dict() == before
+    weigher.weigh(*batch, progress=torch.tensor(0.5), indices=torch.arange(3))  # which a device alone may know
 
 
 @pytest.mark.parametrize("name", WEIGHERS)

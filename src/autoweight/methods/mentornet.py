@@ -20,6 +20,7 @@ from autoweight.errors import UserError, require
 from autoweight.methods.mentor import VISITS, Mentor, Seen
 from autoweight.methods.self_paced import quantile
 from autoweight.strategy import Weigher, check_batch
+from autoweight.strategy.stages import check_progress
 
 _KEEP = 0.9  # of the level, at a step
 _NOT_YET = -1.0  # losses are never below 0
@@ -64,6 +65,7 @@ class MentorNet(Weigher):
     ) -> Tensor:
         """The curriculum's weights in [0, 1]; 1 during the burn-in."""
         check_batch(losses, logits, labels)
+        check_progress(progress)
         if self.level.device != losses.device:
             self.level = self.level.to(losses.device)
         values = losses.detach().float()

@@ -47,8 +47,7 @@ class SelfPaced(Weigher):
     ) -> Tensor:
         """The regulariser's closed-form weights at the age that `progress` has brought."""
         check_batch(losses, logits, labels)
-        if not isinstance(progress, Tensor):
-            check_progress(progress)
+        check_progress(progress)
         share = self.start + (self.end - self.start) * progress
         age = quantile(losses.float(), share)
         weights = self_paced_weights(losses.float(), age, self.regulariser, self.lower)

@@ -23,6 +23,7 @@ from autoweight.strategy.census import Census
 from autoweight.strategy.features import View
 from autoweight.strategy.memory import RATE, SLOPE, Memory
 from autoweight.strategy.remembering import Remembering
+from autoweight.strategy.stages import check_progress
 from autoweight.strategy.weigher import view_of
 
 _LEAST = 1e-30  # of the prior, whose logit has to be a number: below it, no margin makes a label wrong
@@ -39,6 +40,7 @@ class Auto(Remembering):
         self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """Near 0 for samples whose labels the network keeps contradicting; 1 in the mean of each class."""
+        check_progress(progress)
         if (once := self._once(losses, logits, labels, progress, indices)) is not None:
             return once
         if labels.is_floating_point() and logits.numel() == labels.numel():

@@ -1,10 +1,12 @@
 """Stages of a training (3SM): a stage is a fraction of the training, so a strategy fits any number of steps."""
 
 from math import ceil
+from numbers import Real
+from typing import Any
 
 from torch import Tensor
 
-from autoweight.errors import require
+from autoweight.errors import UserError, require
 
 
 def stage_at(progress: float, num_stages: int) -> int:
@@ -14,9 +16,11 @@ def stage_at(progress: float, num_stages: int) -> int:
     return min(int(progress * num_stages * (1 + 1e-12)), num_stages - 1)
 
 
-def check_progress(progress: float) -> None:
-    """Raise `UserError` unless `progress` is a share."""
-    require(0 <= progress <= 1, f"progress is the fraction of the training done, from 0 to 1, but was {progress}.")
+def check_progress(progress: Any) -> None:
+    """Raise `UserError` unless `progress` is a share; a tensor's is not looked at, since a GPU has to be waited for."""
+    if isinstance(progress, Tensor) or (isinstance(progress, Real) and 0 <= float(progress) <= 1):
+        return
+    raise UserError(f"progress is the fraction of the training done, from 0 to 1, but was {progress!r}.")
 
 
 def stage_of(progress: Tensor, num_stages: int) -> Tensor:

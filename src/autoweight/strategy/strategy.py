@@ -15,7 +15,7 @@ from autoweight.strategy.features import label_values
 from autoweight.strategy.regime import Regime
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.rule import Rule
-from autoweight.strategy.stages import stage_at, stage_of
+from autoweight.strategy.stages import check_progress, stage_at, stage_of
 from autoweight.strategy.weigher import view_of
 
 _HEADER = {"features": list, "warmup_stages": int, "label_feature": str, "normalised": bool, "info": dict}
@@ -84,6 +84,7 @@ class Strategy(Remembering):
         self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
         """Equation 3 with the parameters of the stage that `progress` lies in."""
+        check_progress(progress)
         if self.rule.remembers and (once := self._once(losses, logits, labels, progress, indices)) is not None:
             return once
         view = view_of(losses, logits, labels, self._values_on(losses.device))._replace(progress=progress)
