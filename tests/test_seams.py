@@ -116,7 +116,7 @@ def test_nothing_is_captured_that_does_not_say_so():
 def test_a_state_of_another_weigher_is_refused():
     weigher = Rationed()
     weigher.reserve(10, 3, "cpu")
-    with pytest.raises(aw.UserError, match="Rationed keeps seen, but was given nothing"):
+    with pytest.raises(aw.UserError, match="Rationed was given a state that lacks seen: give what"):
         weigher.load_state_dict({})
     with pytest.raises(aw.UserError, match=r"seen of shape \(3,\), but was given \(4,\): that is of another data set"):
         weigher.load_state_dict({"seen": torch.zeros(4)})

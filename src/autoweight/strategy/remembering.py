@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autoweight.errors import UserError, require
+from autoweight.errors import UserError
 from autoweight.strategy.features import View
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.testimony import Testimony
-from autoweight.strategy.weigher import Weigher, check_tensors, load_tensors
+from autoweight.strategy.weigher import Weigher, check_state, check_tensors, load_tensors
 
 
 class Remembering(Weigher):
@@ -21,6 +21,7 @@ class Remembering(Weigher):
         self._reserved = False
         self._to_check = False
         self._tokens = 0
+        self._sizes: set[int] = set()  # that the memory has had: states of other sizes are not its own
 
     @property
     def keeps_margins(self) -> bool:
@@ -28,7 +29,10 @@ class Remembering(Weigher):
         return True
 
     def reserve(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
-        """A memory of that size, which no longer grows: indices beyond it are mistakes."""
+        """A memory of that size, which no longer grows: indices beyond it are mistakes.
+
+        States do not tell of it: whoever goes on from one reserves again, before loading it.
+        """
         self._begin(num_samples, num_classes, device)
         self._reserved, self._tokens = True, 0
 
@@ -39,6 +43,7 @@ class Remembering(Weigher):
     def _begin(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
         self.memory = Memory.empty(num_samples, num_classes, device)
         self.testimony = Testimony.empty(num_samples, device)
+        self._sizes = {num_samples}
 
     def tensors(self) -> dict[str, Tensor]:
         """The memory's tensors, once there is one."""
@@ -77,18 +82,33 @@ class Remembering(Weigher):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take back what `state_dict` gave; the first batch then has to have the labels that it remembers.
 
-        What was not reserved gets the state's size, be it smaller; with the state before the first batch, it forgets.
+        What was not reserved goes back to a size that it had, or gets the state's, if it remembers nothing; with the
+        state before the first batch, it forgets. What is refused changes nothing.
         """
-        self._tokens = 0
-        if not state and not self._reserved:
-            self.memory, self.testimony = None, Testimony.empty(0)
-        elif not self._reserved:
-            require(
-                {"label", "loss_sums"} <= state.keys(), f"{type(self).__name__} was given a state that is no memory."
+        owner = type(self).__name__
+        if self._reserved:
+            load_tensors(owner, self.tensors(), state)
+        elif state == {}:
+            self.memory, self.testimony, self._sizes = None, Testimony.empty(0), set()
+        else:
+            check_state(owner, Memory.empty(0, 1).tensors() | Testimony.empty(0).tensors(), state)
+            num_samples, num_classes = (state[name].shape[:1].numel() for name in ("label", "loss_sums"))
+            memory = Memory.empty(num_samples, num_classes, state["label"].device)
+            testimony = Testimony.empty(num_samples, state["label"].device)
+            load_tensors(owner, memory.tensors() | testimony.tensors(), state)
+            self._check_own(memory)
+            self.memory, self.testimony, self._sizes = memory, testimony, self._sizes | {len(memory)}
+        self._tokens, self._to_check = 0, bool(state)
+
+    def _check_own(self, given: Memory) -> None:
+        """Raise `UserError` where there is a memory, and one that is to replace it cannot have been its own."""
+        own = self.memory
+        if own is not None and (len(given) not in self._sizes or given.num_classes != own.num_classes):
+            raise UserError(
+                f"{type(self).__name__} was given a memory of {len(given)} samples and {given.num_classes} classes, "
+                f"but has one of {len(own)} and {own.num_classes}: load it into a fresh strategy, or have this one "
+                "forget before, load_state_dict({})."
             )
-            self._begin(len(state["label"]), len(state["loss_sums"]), state["label"].device)
-        load_tensors(type(self).__name__, self.tensors(), state)
-        self._to_check = bool(state)
 
     def _recall(self, view: View, losses: Tensor, indices: Tensor | None) -> tuple[Memory, Tensor]:
         """The memory, large enough for the batch, and the samples' places in it."""
@@ -138,6 +158,7 @@ class Remembering(Weigher):
             )
         self.memory = self.memory.grown(highest + 1)
         self.testimony = self.testimony.grown(len(self.memory))
+        self._sizes = self._sizes | {len(self.memory)}
 
 
 def weigh_once(

@@ -1,6 +1,7 @@
 """Weigher: what turns one batch's losses into sample weights, and the weighted loss made of them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -54,9 +55,8 @@ class Weigher(ABC):
 
 
 def load_tensors(owner: str, places: dict[str, Tensor], values: dict[str, Any]) -> None:
-    """Put values into the tensors of their names, or say in a sentence why they do not fit."""
-    kept, given = (", ".join(sorted(names)) or "nothing" for names in (places, values))
-    require(values.keys() == places.keys(), f"{owner} keeps {kept}, but was given {given}.")
+    """Put values into the tensors of their names, or say in a sentence why they do not fit, and change nothing."""
+    check_state(owner, places, values)
     for name, place in places.items():
         require(
             tuple(place.shape) == tuple(values[name].shape),
@@ -65,6 +65,30 @@ def load_tensors(owner: str, places: dict[str, Tensor], values: dict[str, Any]) 
         )
     for name, place in places.items():
         place.copy_(values[name])
+
+
+def check_state(owner: str, names: Iterable[str], state: Any) -> None:
+    """Raise `UserError` unless a state holds tensors of these names, and nothing else."""
+    if not isinstance(state, Mapping):
+        raise UserError(f"{owner} takes the dict that state_dict() gave, but was given {type(state).__name__}.")
+    missing, besides = set(names) - state.keys(), state.keys() - set(names)
+    if missing or besides:
+        differences = [f"lacks {_few(missing)}"] if missing else []
+        differences += [f"has {_few(besides)} besides"] if besides else []
+        raise UserError(
+            f"{owner} was given a state that {' and '.join(differences)}: give what state_dict() of the same strategy "
+            "gave, whole."
+        )
+    for name, value in state.items():
+        if not isinstance(value, Tensor):
+            raise UserError(
+                f"{owner} was given {name} as {type(value).__name__}, not as a tensor: give what state_dict() gave."
+            )
+
+
+def _few(names: set[str]) -> str:
+    first, more = sorted(map(str, names))[:3], len(names) - 3
+    return ", ".join(first) + (f" and {more} more" if more > 0 else "")
 
 
 def check_tensors(**given: object) -> None:

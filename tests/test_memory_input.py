@@ -1,0 +1,75 @@
+"""What cannot be a memory, or a place in one: each gets one sentence, and changes nothing."""
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+import autoweight as aw
+
+SAMPLES, CLASSES = 96, 3
+
+
+def batch(count=SAMPLES, classes=CLASSES):
+    labels, logits = torch.arange(count) % classes, torch.randn(count, classes)
+    return cross_entropy(logits, labels, reduction="none"), logits, labels
+
+
+def used(count=SAMPLES, classes=CLASSES, name="auto"):
+    """A weigher that has seen so many samples."""
+    weigher = aw.load(name)
+    weigher.weigh(*batch(count, classes), progress=0.1, indices=torch.arange(count))
+    return weigher
+
+
+def kept(weigher):
+    return {name: value.clone() for name, value in weigher.state_dict().items()}
+
+
+def same(state, other):
+    return state.keys() == other.keys() and all(torch.equal(state[name], other[name]) for name in state)
+
+
+STATES = {
+    "another shape": (
+        lambda state: state | {"margin": torch.zeros(3)},
+        r"keeps margin of shape \(96,\), but was given \(3,\): that is of another data set",
+    ),
+    "no shape": (lambda state: state | {"loss_sums": torch.tensor(1)}, r"loss_sums of shape \(\d, 3\), but was given"),
+    "a name lacks": (
+        lambda state: {name: value for name, value in state.items() if name != "label"},
+        "Auto was given a state that lacks label: give what",
+    ),
+    "names besides": (lambda state: state | {"a": 1, "b": 2}, "a state that has a, b besides: give what"),
+    "a word": (lambda state: state | {"arms": "x"}, "was given arms as str, not as a tensor"),
+    "nothing": (lambda state: None, r"takes the dict that state_dict\(\) gave, but was given NoneType"),
+    "a list": (list, r"takes the dict that state_dict\(\) gave, but was given list"),
+}
+
+
+@pytest.mark.parametrize("reserved", [False, True])
+@pytest.mark.parametrize("name", STATES)
+def test_a_state_that_is_refused_changes_nothing(name, reserved):
+    spoil, sentence = STATES[name]
+    weigher = aw.load("auto")
+    if reserved:
+        weigher.reserve(SAMPLES, CLASSES, "cpu")
+    weigher.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES))
+    before = kept(weigher)
+    with pytest.raises(aw.UserError, match=sentence):
+        weigher.load_state_dict(spoil(before))
+    assert same(weigher.state_dict(), before)
+    weigher.load_state_dict(before)
+
+
+@pytest.mark.parametrize("other", [{"count": 30}, {"count": 2 * SAMPLES}, {"classes": 4}])
+def test_a_memory_is_not_replaced_by_one_of_another_training(other):
+    weigher, state = used(), kept(used(**other))
+    before = kept(weigher)
+    with pytest.raises(aw.UserError, match=r"but has one of 96 and 3: load it into a fresh strategy, or have this one"):
+        weigher.load_state_dict(state)
+    assert same(weigher.state_dict(), before)
+    fresh = aw.load("auto")
+    for one in (fresh, weigher):
+        one.load_state_dict({})
+        one.load_state_dict(state)
+        assert same(one.state_dict(), state)
