@@ -194,9 +194,7 @@ def test_memories_of_another_data_set_get_one_sentence():
     other.reserve(SAMPLES + 1, CLASSES, "cpu")
     with pytest.raises(aw.UserError, match=r"of shape \(13,\), but was given \(12,\): that is of another data set"):
         other.load_state_dict(kept.state_dict())
-    with pytest.raises(
-        aw.UserError, match=r"a state that lacks arms, began, believed and \d+ more and has stage besides: give what"
-    ):
+    with pytest.raises(aw.UserError, match=r"that lacks arms, .* and \d+ more and has stage besides: give what"):
         strategy_of().load_state_dict({"stage": torch.tensor(3)})
     same = strategy_of()
     same.load_state_dict(kept.state_dict())

@@ -5,6 +5,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 import autoweight as aw
+from autoweight.strategy import remembering
 
 SAMPLES, CLASSES = 96, 3
 
@@ -73,3 +74,38 @@ def test_a_memory_is_not_replaced_by_one_of_another_training(other):
         one.load_state_dict({})
         one.load_state_dict(state)
         assert same(one.state_dict(), state)
+
+
+@pytest.mark.parametrize("lowest", [25 * 10**7, 10**12, 2**63 - SAMPLES])
+@pytest.mark.parametrize("begun", [False, True])
+def test_ids_are_no_positions(lowest, begun):
+    weigher = used() if begun else aw.load("auto")
+    before = kept(weigher)
+    with pytest.raises(
+        aw.UserError, match=r"index \d+ is out of range: .* aw.Indexed.*; if it is as large, call weigher.r"
+    ):
+        weigher.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES) + lowest)
+    assert same(weigher.state_dict(), before)
+
+
+def test_a_memory_that_takes_much_room_is_said_once_and_one_that_cannot_be_had_in_a_sentence(monkeypatch):
+    monkeypatch.setattr(remembering, "_MUCH", 40 * 500)
+    weigher = used()
+    with pytest.warns(
+        UserWarning, match=r"indices reach 695, so the memory takes 0\.0 GB: if the training set"
+    ) as said:
+        weigher.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES) + 600)
+    assert len(said) == 1
+    assert said[0].filename == __file__
+    weigher.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES) + 6000)
+    before = kept(weigher)
+    with pytest.raises(aw.UserError, match=r"no room for a memory of 10{15} samples, 40000000\.0 GB: indices"):
+        weigher.reserve(10**15, CLASSES, "cpu")
+    assert same(weigher.state_dict(), before)
+    weigher.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES) + 60000)  # which still grows
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.float32])
+def test_a_mask_is_no_position(kind):
+    with pytest.raises(aw.UserError, match=f"indices must be whole numbers, but are {kind}: pass positions in the"):
+        aw.load("auto").weigh(*batch(), progress=0.1, indices=(torch.arange(SAMPLES) > 9).to(kind))

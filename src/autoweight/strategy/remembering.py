@@ -1,5 +1,8 @@
 """What weighers with a memory share: it grows with the indices that come, and travels in checkpoints."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -10,6 +13,10 @@ from autoweight.strategy.features import View
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.testimony import Testimony
 from autoweight.strategy.weigher import Weigher, check_state, check_tensors, load_tensors
+
+_BYTES = 40  # of a place, in memory and testimony
+_MUCH = 10**9  # bytes, of which a word is said
+_MOST = 250_000_000  # places, 10 GB, that indices alone can ask for: such numbers are mostly ids, and fill a machine
 
 
 class Remembering(Weigher):
@@ -41,9 +48,9 @@ class Remembering(Weigher):
         self._reserved = False
 
     def _begin(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
-        self.memory = Memory.empty(num_samples, num_classes, device)
-        self.testimony = Testimony.empty(num_samples, device)
-        self._sizes = {num_samples}
+        with _room_for(num_samples):
+            memory, testimony = Memory.empty(num_samples, num_classes, device), Testimony.empty(num_samples, device)
+        self.memory, self.testimony, self._sizes = memory, testimony, {num_samples}
 
     def tensors(self) -> dict[str, Tensor]:
         """The memory's tensors, once there is one."""
@@ -75,6 +82,7 @@ class Remembering(Weigher):
         check_tensors(losses=losses, logits=logits, labels=labels, indices=indices)
         if indices is None:
             return None
+        check_whole(indices)
         if any(one.shape[:1] != losses.shape[:1] for one in (logits, labels, indices)) or not losses.dim():
             return None  # which is refused further on
         return weigh_once(self, losses, logits, labels, progress, indices)
@@ -148,6 +156,7 @@ class Remembering(Weigher):
                 f"index {highest} is out of range: the memory is of {len(self.memory or ())} samples, those of the "
                 "training set."
             )
+        self._check_reach(highest)
         if self.memory is None:
             self._begin(highest + 1, num_classes, device)
         assert self.memory is not None
@@ -156,9 +165,30 @@ class Remembering(Weigher):
                 f"the network answers with {num_classes} classes, but the memory is of {self.memory.num_classes}: "
                 "begin with a fresh strategy."
             )
-        self.memory = self.memory.grown(highest + 1)
-        self.testimony = self.testimony.grown(len(self.memory))
-        self._sizes = self._sizes | {len(self.memory)}
+        with _room_for(highest + 1):
+            memory = self.memory.grown(highest + 1)
+            testimony = self.testimony.grown(len(memory))
+        self.memory, self.testimony, self._sizes = memory, testimony, self._sizes | {len(memory)}
+
+    def _check_reach(self, highest: int) -> None:
+        """Refuse what can hardly be a position, and say once where one takes much room, before it is taken.
+
+        The first batch of a large set has about its highest index, as one of ids has: only the size tells them apart.
+        """
+        if highest < len(self.memory or ()):
+            return
+        if highest >= _MOST:
+            raise UserError(
+                f"index {highest} is out of range: indices are positions in the training set, from 0 on, as "
+                "aw.Indexed(dataset) yields them; if it is as large, call weigher.reserve(num_samples, num_classes, "
+                "device) first."
+            )
+        if len(self.memory or ()) * _BYTES <= _MUCH < highest * _BYTES:
+            warnings.warn(
+                f"indices reach {highest}, so the memory takes {highest * _BYTES / 1e9:.1f} GB: if the training set is "
+                "smaller, they are no positions in it, as aw.Indexed(dataset) yields them.",
+                stacklevel=6,
+            )
 
 
 def weigh_once(
@@ -190,11 +220,33 @@ def places_of(indices: Tensor | None, losses: Tensor) -> Tensor:
             "this strategy remembers samples: pass their positions, weigh(..., indices=indices); "
             "aw.Indexed(dataset) yields them with each sample."
         )
-    if indices.is_floating_point() or indices.dtype == torch.bool:
-        raise UserError(f"indices must be whole numbers, but are {indices.dtype}.")
+    check_whole(indices)
     if indices.shape == losses.shape:
         return indices.reshape(-1).long()
     if indices.shape != losses.shape[:1]:
         raise UserError(f"there must be one index a sample, {len(losses)}, but their shape is {tuple(indices.shape)}.")
     tokens = torch.arange(losses.shape[1], device=indices.device)
     return (indices.long().unsqueeze(-1) * losses.shape[1] + tokens).reshape(-1)
+
+
+def check_whole(indices: Tensor) -> None:
+    """Raise `UserError` where indices are no whole numbers: a mask is none."""
+    if indices.is_floating_point() or indices.dtype == torch.bool:
+        raise UserError(
+            f"indices must be whole numbers, but are {indices.dtype}: pass positions in the training set, as "
+            "aw.Indexed(dataset) yields them."
+        )
+
+
+@contextmanager
+def _room_for(num_samples: int) -> Iterator[None]:
+    """Say in a sentence where there is none."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "allocate" not in str(error):  # torch has no kind of its own for a CPU's
+            raise
+        raise UserError(
+            f"there is no room for a memory of {num_samples} samples, {num_samples * _BYTES / 1e9:.1f} GB: indices are "
+            "positions in the training set, from 0 on, as aw.Indexed(dataset) yields them."
+        ) from error
