@@ -59,6 +59,21 @@ def test_a_mask_that_would_be_bent_is_refused(valid):
         aw.weighted_mean(torch.ones(4, 3), torch.ones(4, 3), valid)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"weights": aw.load("auto")}, r"weights must be a tensor, but came as a weigher: pass what its weigh\("),
+        ({"weights": [1.0] * 4}, r"weights must be a tensor, but came as list: use torch\.as_tensor\(weights\)"),
+        ({"losses": 0.5}, "losses must be a tensor, but came as float"),
+        ({"losses": torch.ones(4).mean()}, r"do not fit weights of shape \(4,\): compute them with reduction='none'"),
+        ({"valid": [True] * 4}, "valid must be a tensor, but came as list"),
+    ],
+)
+def test_a_mean_of_what_is_no_tensor_is_refused(wrong, sentence):
+    with pytest.raises(aw.UserError, match=sentence):
+        aw.weighted_mean(**{"losses": torch.ones(4), "weights": torch.ones(4)} | wrong)
+
+
 @pytest.mark.parametrize("count", [1, 7, 64, 100])
 def test_all_ones_give_the_plain_mean_to_the_bit(count):
     plain = torch.rand(count, generator=torch.Generator().manual_seed(count)).requires_grad_()

@@ -94,6 +94,11 @@ def _few(names: set[str]) -> str:
 def check_tensors(**given: object) -> None:
     """Raise `UserError` where one is no tensor, but a list or an array of NumPy's; None is none of them."""
     for name, value in given.items():
+        if isinstance(value, Weigher):
+            raise UserError(
+                f"{name} must be a tensor, but came as a weigher: pass what its weigh(losses, logits, labels, "
+                "progress=progress, indices=indices) gives."
+            )
         if value is not None and not isinstance(value, Tensor):
             kind = type(value).__name__
             raise UserError(f"{name} must be a tensor, but came as {kind}: use torch.as_tensor({name}).")
@@ -195,6 +200,7 @@ def weighted_mean(losses: Tensor, weights: Tensor, valid: Tensor | None = None) 
 
     Where some do not count, such as tokens to ignore, `valid` tells which do: the mean is over these.
     """
+    check_tensors(losses=losses, weights=weights, valid=valid)
     require(
         losses.shape == weights.shape,
         f"losses of shape {tuple(losses.shape)} do not fit weights of shape {tuple(weights.shape)}: compute them with "
