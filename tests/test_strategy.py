@@ -183,14 +183,14 @@ HEADER = {
 
 
 @pytest.mark.parametrize(
-    "header",
+    ("header", "sentence"),
     [
-        "{",
-        "[" * 100_000,
-        "[]",
-        json.dumps({"features": ["loss"]}),
+        ("{", "damaged header: copy"),
+        ("[" * 100_000, "damaged header: copy"),
+        ("[]", "damaged header, list instead of names and values: copy"),
+        (json.dumps({"features": []}), "its header lacks warmup_stages, label_feature, normalised, info; copy or"),
         *(
-            json.dumps(HEADER | wrong)
+            (json.dumps(HEADER | wrong), "not a valid strategy file")
             for wrong in (
                 {"normalised": "false"},
                 {"warmup_stages": "1"},
@@ -203,17 +203,18 @@ HEADER = {
         ),
     ],
 )
-def test_damaged_headers_are_refused(tmp_path, header):
+def test_damaged_headers_are_refused(tmp_path, header, sentence):
     path = tmp_path / "x"
     metadata = {"format": files.FORMAT, "version": "1", "header": header}
     path.write_bytes(safetensors.torch.save({"table": TABLE}, metadata))
-    with pytest.raises(aw.UserError, match=r"damaged header|not a valid strategy"):
+    with pytest.raises(aw.UserError, match=sentence):
         aw.load(path)
 
 
-def test_parameters_that_are_not_finite_are_refused(tmp_path):
-    files.write(tmp_path / "x", {"table": torch.full((4, 3), 1e300, dtype=torch.float64)}, HEADER)
-    with pytest.raises(aw.UserError, match="finite"):
+@pytest.mark.parametrize(("tensors", "sentence"), [({"table": 1e300 * TABLE.double()}, "finite"), ({}, "the table")])
+def test_parameters_that_are_not_finite_or_lack_are_refused(tmp_path, tensors, sentence):
+    files.write(tmp_path / "x", tensors, HEADER)
+    with pytest.raises(aw.UserError, match=sentence):
         aw.load(tmp_path / "x")
 
 

@@ -53,6 +53,10 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             "use the autoweight release that wrote it."
         )
     try:
-        return tensors, json.loads(metadata["header"])
+        header = json.loads(metadata["header"])
     except (KeyError, ValueError, RecursionError) as error:
         raise UserError(f"{path} has a damaged header: copy or search it again.") from error
+    if not isinstance(header, dict):
+        kind = type(header).__name__
+        raise UserError(f"{path} has a damaged header, {kind} instead of names and values: copy or search it again.")
+    return tensors, header

@@ -127,6 +127,10 @@ class Strategy(Remembering):
     def load(path: str | Path, class_counts: Tensor | None = None) -> "Strategy":
         """Read what `save` wrote; nothing in the file is executed."""
         tensors, header = files.read(Path(path).expanduser())
+        invalid = f"{path} is not a valid strategy file"
+        missing = ", ".join(key for key in _HEADER if key not in header)
+        require(not missing, f"{invalid}: its header lacks {missing}; copy or search it again.")
+        require("table" in tensors, f"{invalid}: it lacks the table of parameters; copy or search it again.")
         try:
             for key, kind in _HEADER.items():
                 if not isinstance(header[key], kind):
@@ -134,8 +138,8 @@ class Strategy(Remembering):
             known = {one.name: header[one.name] for one in fields(Rule) if one.name in header}
             rule = Rule(**known | {"features": tuple(header["features"])})
             strategy = Strategy(tensors["table"], rule, header["warmup_stages"], info=header["info"])
-        except (KeyError, TypeError, RuntimeError, ValueError) as error:
-            raise UserError(f"{path} is not a valid strategy file: {first_line(error)}.") from error
+        except (TypeError, RuntimeError, ValueError) as error:
+            raise UserError(f"{invalid}: {first_line(error)}.") from error
         return strategy if class_counts is None else strategy.with_class_counts(class_counts)
 
     def _params_at(self, progress: float | Tensor, device: torch.device) -> Tensor:
