@@ -94,14 +94,15 @@ def _few(names: set[str]) -> str:
 def check_tensors(**given: object) -> None:
     """Raise `UserError` where one is no tensor, but a list or an array of NumPy's; None is none of them."""
     for name, value in given.items():
+        if value is None or isinstance(value, Tensor):
+            continue
         if isinstance(value, Weigher):
             raise UserError(
                 f"{name} must be a tensor, but came as a weigher: pass what its weigh(losses, logits, labels, "
                 "progress=progress, indices=indices) gives."
             )
-        if value is not None and not isinstance(value, Tensor):
-            kind = type(value).__name__
-            raise UserError(f"{name} must be a tensor, but came as {kind}: use torch.as_tensor({name}).")
+        kind = type(value).__name__
+        raise UserError(f"{name} must be a tensor, but came as {kind}: use torch.as_tensor({name}).")
 
 
 def check_batch(losses: Tensor, logits: Tensor, labels: Tensor, num_classes: int | None = None) -> None:
