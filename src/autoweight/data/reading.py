@@ -19,7 +19,6 @@ from torch.utils.data import DataLoader, Dataset
 from autoweight.config import BadSamples
 from autoweight.data.inputs import Inputs, each, together
 from autoweight.data.mixing import mix
-from autoweight.data.rooms import AHEAD, Parcel, Receiver, Sender
 from autoweight.errors import UserError, first_line, require
 
 LABEL_KEYS = ("label", "labels", "target", "y")
@@ -92,18 +91,15 @@ def read(
         batch_sampler=tickets,  # type: ignore[arg-type]  # a ticket is all that `_Seeded` needs of a batch
         num_workers=how.num_workers,
         collate_fn=_Together(how, labels_only),
-        prefetch_factor=AHEAD if how.num_workers else None,
-        pin_memory=pin and not how.num_workers,  # `Receiver` pins what workers send
+        pin_memory=pin,
         generator=torch.Generator(),  # lest workers' seeds be drawn from the training's random numbers
     )
-    batches, receiver = iter(loader), Receiver(pin)
+    batches = iter(loader)
     while True:
         with nullcontext() if how.num_workers else random_numbers_kept():
-            batch, parcel = next(batches, (None, None))
+            batch = next(batches, None)
         if batch is None:
             return
-        if parcel is not None:
-            batch = batch._replace(inputs=receiver.unpack(parcel))
         require(not batch.complaint, f"samples cannot be put into one batch: {batch.complaint}.")
         yield batch
 
@@ -161,15 +157,9 @@ class _Together:
     """Puts samples together, in the worker that read them."""
 
     def __init__(self, how: Reading, labels_only: bool) -> None:
-        self.how, self.labels_only, self.sender = how, labels_only, Sender()
+        self.how, self.labels_only = how, labels_only
 
-    def __call__(self, rows: list[Any]) -> tuple[ReadBatch, Parcel | None]:
-        batch = self._read(rows)
-        if batch.inputs is None or not self.how.num_workers:
-            return batch, None
-        return batch._replace(inputs=None), self.sender.pack(batch.inputs)
-
-    def _read(self, rows: list[Any]) -> ReadBatch:
+    def __call__(self, rows: list[Any]) -> ReadBatch:
         bad = [row for row in rows if isinstance(row, Unreadable)]
         kept = [place for place, row in enumerate(rows) if not isinstance(row, Unreadable)]
         if not kept:
