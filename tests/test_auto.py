@@ -23,14 +23,14 @@ def look(believed, indices, certainty=4.0, labels=LABELS, generator=None):
     return cross_entropy(logits, labels[indices], reduction="none"), logits, labels[indices]
 
 
-def train(auto, believed, epochs=8, labels=LABELS, certainty=4.0, batch=40, seed=0):
+def train(auto, believed, epochs=8, labels=LABELS, certainty=4.0, batch=40, seed=0, progress=0.5):
     """Show batches of it, epoch after epoch; the last epoch's weights."""
     generator = torch.Generator().manual_seed(seed)
     weights = torch.full((len(labels),), torch.nan)
     for _ in range(epochs):
         for indices in torch.randperm(len(labels), generator=generator).split(batch):
             batch_seen = look(believed, indices, certainty, labels, generator)
-            weights[indices] = auto.weigh(*batch_seen, progress=0.5, indices=indices)
+            weights[indices] = auto.weigh(*batch_seen, progress=progress, indices=indices)
     return weights
 
 
@@ -128,8 +128,10 @@ def test_classes_that_were_made_rare_are_raised_once_all_samples_came_and_natura
     weights = train(auto, made, epochs=4, labels=made)
     by_class = torch.stack([weights[made == label].mean() for label in range(CLASSES)])
     assert (by_class.diff() > 0).all()
-    assert by_class[3] / by_class[0] == pytest.approx(30**0.75, rel=1e-3)
+    assert by_class[3] / by_class[0] == pytest.approx(30**0.5, rel=1e-3)
     assert weights.mean() == pytest.approx(1, abs=1e-3)
+    late = train(auto, made, epochs=1, labels=made, progress=0.8)
+    assert late[made == 3].mean() / late[made == 0].mean() == pytest.approx(30, rel=1e-3)
     natural = torch.cat([torch.zeros(200), torch.ones(100), torch.full((60,), 2), torch.full((40,), 3)]).long()
     assert_close(train(aw.load("auto"), natural, labels=natural), torch.ones(400), atol=1e-3, rtol=0)
 
@@ -143,8 +145,16 @@ def test_noise_needs_no_evidence_and_rare_takes_labels_for_right():
     natural = torch.cat([torch.zeros(200), torch.ones(100), torch.full((60,), 2), torch.full((40,), 3)]).long()
     weights = train(aw.load("rare"), natural, labels=natural)
     by_class = torch.stack([weights[natural == label].mean() for label in range(CLASSES)])
-    assert by_class[3] / by_class[0] == pytest.approx(5**0.75, rel=1e-3)
+    assert by_class[3] / by_class[0] == pytest.approx(5**0.5, rel=1e-3)
     assert_close(train(aw.load("noise"), natural, labels=natural), torch.ones(400), atol=1e-3, rtol=0)
+
+
+def test_noise_asks_for_less_knowledge_in_the_middle_of_a_training_than_early():
+    believed, wrong = with_wrong(0.62)  # of four classes: agreement is 0.17 beyond chance
+    early = train(aw.load("noise"), believed, progress=0.0)
+    assert_close(early, torch.ones(SAMPLES), atol=1e-3, rtol=0)
+    late = train(aw.load("noise"), believed, progress=0.5)
+    assert late[wrong].mean() < 0.5 * late[~wrong].mean()
 
 
 def test_a_large_set_has_a_sixteenth_on_trial():

@@ -58,16 +58,17 @@ class Auto(Remembering):
         rate = torch.full((), RATE, device=labels.device)
         margins = memory.margins(view.logits, labels, places, rate, view.valid)
         taken = memory.relative(margins, labels, places, view.valid)
-        strength, share = self._evidence(census, taken.on_trial)
+        progress = torch.as_tensor(view.progress, dtype=torch.float32, device=labels.device)
+        strength, share = self._evidence(census, taken.on_trial, progress)
         right = 1 - probability_wrong(taken.relative, strength, share[taken.believed])
-        right = memory.spared(right, taken, labels, places, view.valid, view.progress)
-        return census.within_class(right, labels, view.valid) * self._rarity(census)[labels]
+        right = memory.spared(right, taken, labels, places, view.valid, progress)
+        return census.within_class(right, labels, view.valid) * self._rarity(census, progress)[labels]
 
-    def _evidence(self, census: Census, on_trial: Tensor) -> tuple[Tensor, Tensor]:
+    def _evidence(self, census: Census, on_trial: Tensor, progress: Tensor) -> tuple[Tensor, Tensor]:
         return census.evidence(on_trial)
 
-    def _rarity(self, census: Census) -> Tensor:
-        return census.rarity()
+    def _rarity(self, census: Census, progress: Tensor) -> Tensor:
+        return census.rarity(progress)
 
 
 def probability_wrong(margins: Tensor, strength: Tensor, share: Tensor) -> Tensor:

@@ -26,11 +26,13 @@ _UNDECIDED = 0.01  # of the samples, as if they were contradicted by nothing: so
 _FEW = 2  # such samples at least
 _SHARED = 5  # samples of a class that are taken to be confirmed as those of all are, so that rare classes have a scale
 _KNOWLEDGE = (0.2, 0.4)  # agreement beyond chance: what is called "slight" of kappas, and "fair" up to the second
+_LATE_KNOWLEDGE = (0.05, 0.15)  # the same in the middle of a training and later: with 80 % redrawn there is no more
 _SWITCH = 5  # power of the odds of evidence: 0.3 counts as 0.014, 0.5 as 0.5, 0.7 as 0.986
 _LEAST_PRIOR, _MOST_PRIOR = 0.01, 0.9  # below, next to nothing is wrong; above, next to nothing is learned
 _VISITS = (1.0, 2.0)  # a sample: nobody is judged by one visit, nor classes counted before all samples came
 _IMBALANCE = (8.0, 20.0)  # commonest over rarest class: natural below the first, made above the second
-_TEMPER = 0.75  # exponent of inverse class frequency
+_TEMPER = (0.5, 1.0)  # exponents of inverse class frequency, early and late: features are learned of all samples alike
+_LATE = (0.7, 0.8)  # how much of a training is done while the one goes over into the other
 _CLASS_VISITS = 20.0  # visits of a class over which its mean weight is followed
 _LEAST_MEAN = 0.05  # of a class's mean weight, so that no weight is multiplied by more than its inverse
 
@@ -167,14 +169,21 @@ class Census:
         each = torch.where(on_trial, (suspicion * seen).maximum(strength), strength)
         return each.float(), margins.contradicted.float()
 
-    def assumed(self) -> tuple[Tensor, Tensor]:
-        """The same where labels are known to be wrong: all that is asked is that the network beats chance."""
+    def assumed(self, progress: Tensor) -> tuple[Tensor, Tensor]:
+        """The same where labels are known to be wrong: all that is asked is that the network beats chance.
+
+        By less and less up to the middle of the training: what it does not know by then, it will rather memorise.
+        """
         margins = self.margins()
-        knowledge = _ramp(margins.agreement, *_KNOWLEDGE) * self._seen()
+        low, high = (
+            early + (late - early) * _ramp(progress, 0.0, 0.5)
+            for early, late in zip(_KNOWLEDGE, _LATE_KNOWLEDGE, strict=True)
+        )
+        knowledge = _ramp(margins.agreement, low, high) * self._seen()
         return knowledge.float(), margins.contradicted.float()
 
-    def rarity(self, made: bool = False) -> Tensor:
-        """Tempered inverse frequency, `[classes]`, with a mean of 1 over the samples.
+    def rarity(self, progress: Tensor, made: bool = False) -> Tensor:
+        """Inverse frequency to a power that grows late, `[classes]`, with a mean of 1 over the samples.
 
         It is 1 while imbalance is natural, unless it is known to be `made`.
         """
@@ -182,7 +191,9 @@ class Census:
         known = counts.clamp(min=1)
         most = known.amax()
         looks_made = _ramp((most / known.where(counts > 0, most).amin()).log(), *map(log, _IMBALANCE))
-        factors = known ** (-_TEMPER * (torch.ones_like(looks_made) if made else looks_made) * self._seen())
+        early, late = _TEMPER
+        power = (early + (late - early) * _ramp(progress, *_LATE)) * self._seen()
+        factors = known ** -(power if made else power * looks_made)
         return factors * counts.sum().clamp(min=1) / (factors * counts).sum().clamp(min=1)
 
     def _seen(self) -> Tensor:
@@ -200,7 +211,7 @@ class Census:
         return weights / self.class_weights[labels].clamp(min=_LEAST_MEAN)
 
 
-def _ramp(value: Tensor, low: float, high: float) -> Tensor:
+def _ramp(value: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
     return ((value - low) / (high - low)).clamp(0, 1)
 
 

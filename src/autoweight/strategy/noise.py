@@ -21,9 +21,9 @@ from autoweight.strategy.census import Census
 class Noise(Auto):
     """Weighs by the probability that a label is right, taking for granted that many are wrong."""
 
-    def _evidence(self, census: Census, on_trial: Tensor) -> tuple[Tensor, Tensor]:
-        knowledge, share = census.assumed()
+    def _evidence(self, census: Census, on_trial: Tensor, progress: Tensor) -> tuple[Tensor, Tensor]:
+        knowledge, share = census.assumed(progress)
         return knowledge.expand(on_trial.shape), share
 
-    def _rarity(self, census: Census) -> Tensor:
+    def _rarity(self, census: Census, progress: Tensor) -> Tensor:
         return torch.ones_like(census.class_weights)

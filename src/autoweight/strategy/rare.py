@@ -19,9 +19,9 @@ from autoweight.strategy.census import Census
 class Rare(Auto):
     """Raises rare classes, taking for granted that they should not be rare."""
 
-    def _evidence(self, census: Census, on_trial: Tensor) -> tuple[Tensor, Tensor]:
+    def _evidence(self, census: Census, on_trial: Tensor, progress: Tensor) -> tuple[Tensor, Tensor]:
         nothing = torch.zeros_like(census.class_weights)
         return nothing.new_zeros(on_trial.shape), nothing
 
-    def _rarity(self, census: Census) -> Tensor:
-        return census.rarity(made=True)
+    def _rarity(self, census: Census, progress: Tensor) -> Tensor:
+        return census.rarity(progress, made=True)
