@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import yaml
 from autoweight.cli import commands, typed
 from autoweight.cli.messages import one_sentence
 from autoweight.config.files import dump_config
+from autoweight.errors import UserError
 from autoweight.recipes import get_recipe
 
 from .test_cli import SHORT, autoweight
@@ -196,6 +198,18 @@ def test_a_machine_that_is_full_gets_one_sentence(monkeypatch, capsys, error, se
     assert code == 1
     assert sentence in message
     assert message.count("\n") == 1
+
+
+def test_what_torch_says_of_the_number_of_workers_is_not_repeated(monkeypatch, capsys):
+    def run(words):
+        warnings.warn("This DataLoader will create 8 worker processes in total. Our suggested max is 2.", stacklevel=1)
+        warnings.warn("mine", stacklevel=1)
+        raise UserError("done.")
+
+    monkeypatch.setattr("autoweight.cli.run.run", run)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert run_here(monkeypatch, capsys, ["demo"]) == (2, "autoweight: mine\nautoweight: done.\n")
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path, monkeypatch, capsys):

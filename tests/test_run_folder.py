@@ -144,7 +144,9 @@ def test_an_interrupted_run_says_how_to_go_on_and_what_has_changed(tmp_path, mon
         once.setattr(CheckpointFile, "save", killed)
         with pytest.raises(KeyboardInterrupt):
             run([*words, "--out", "ci"])
-    with pytest.raises(UserError, match="^ci has not ended: go on with it first, autoweight train --out ci --resume"):
+    with pytest.raises(
+        UserError, match=r"^ci has not ended: go on with it first, autoweight train --out ci --resume\.$"
+    ):
         run(["audit", "ci"])
     with pytest.raises(UserError, match="train with --method auto"):
         run(["audit", "ci", "--method", "law"])

@@ -11,7 +11,7 @@ from autoweight.config import Augmentation, SearchConfig, TrainingConfig
 from autoweight.data import Samples, as_samples
 from autoweight.data.convert import DataLike, of_part
 from autoweight.data.labelled import Labelled
-from autoweight.data.streamed import Streamed
+from autoweight.data.streamed import Streamed, warn_of_skipped
 from autoweight.errors import require
 from autoweight.workers import Problem
 
@@ -53,6 +53,8 @@ def samples_of(task: SearchTask, training: TrainingConfig) -> tuple[Labelled, Sa
     """A task's training set, which may be a stream, and its validation set, with one number of classes."""
     val = of_part("validation", as_samples, task.val_data, task=training.task)
     train: Any = task.train_data
+    if not isinstance(train, Streamed) or getattr(task.val_data, "bad", None) is not train.bad:  # else the end says it
+        warn_of_skipped(task.val_data, "validation")
     if not isinstance(train, Streamed):
         train = of_part("training", as_samples, train, task=training.task)
     if task.true_labels is not None:

@@ -13,7 +13,7 @@ import numpy as np
 from torch import nn
 
 from autoweight.config import Knob, RunConfig
-from autoweight.data import Labelled, Pool, Splits, check_training_data, load_pool
+from autoweight.data import Pool, Splits, check_training_data, load_pool
 from autoweight.data.digests import digests
 from autoweight.data.streamed import Streamed, warn_of_skipped
 from autoweight.errors import RunError, require
@@ -157,8 +157,7 @@ class Comparison:
                 folder.log({"event": "failed" if "why" in outcome else "trained", **job._asdict(), **outcome})
             checkpoint.remove()
         ranks.wait_for_all()
-        _learn_of_skipped(self.pool.samples, ranks)
-        warn_of_skipped(self.pool.samples)
+        _say_skipped(self.pool, ranks)
         if ranks.first:
             folder.take_in_ranks()
         return ranks.share(self._collect(folder) if ranks.first else {})
@@ -254,11 +253,15 @@ def prepare(config: RunConfig, pool: Pool | None = None, ranks: Ranks = ALONE) -
     return comparison
 
 
-def _learn_of_skipped(samples: Labelled, ranks: Ranks) -> None:
-    """Let all ranks know which samples of a stream the others could not read."""
-    if isinstance(samples, Streamed):
-        for bad in ranks.gather(dict(samples.bad)):
-            samples.bad.update(bad)
+def _say_skipped(pool: Pool, ranks: Ranks) -> None:
+    """Say which samples of streams could not be read, by any rank."""
+    said: list[int] = []
+    for part, samples in {"": pool.samples, "trusted": pool.trusted, "test": pool.test}.items():
+        if isinstance(samples, Streamed) and id(samples.bad) not in said:  # parts of one set share what is bad
+            for bad in ranks.gather(dict(samples.bad)):
+                samples.bad.update(bad)
+            warn_of_skipped(samples, part)
+            said.append(id(samples.bad))
 
 
 def _check_same_strategy(config: RunConfig, folder: RunFolder) -> None:

@@ -125,7 +125,8 @@ def fit(
         test = parts.get("test")
         test_score = None if test is None else score(network, test, TASKS[task], training.precision)
         val_score = None if val is None else score(network, val, TASKS[task], training.precision)
-    warn_of_skipped(train_part)
+    for name, part in parts.items():
+        warn_of_skipped(part, "" if name == "training" else name)
     skipped = dict(train_part.bad) if isinstance(train_part, Streamed) else {}
     own = method.weigher if isinstance(method, Weighted) else None
     if isinstance(own, Remembering):
