@@ -192,6 +192,10 @@ def test_true_labels_make_an_oracle_and_a_task_without_headroom_is_named_once():
         ),
         (lambda: search([task(), task(4)], replace(CONFIG, reward="plain")), "plain search.reward cannot be compared"),
         (lambda: search([task(true_labels=[0, 1]), task()]), r"one a training label, \(48,\), but their shape is \(2,"),
+        (lambda: search([task(true_labels="abc")]), "true_labels are numbers, .* but these are no numbers: str"),
+        (lambda: search([task(true_labels=[7] * 48)]), "true_labels cannot be used: label 7 is out of range: with 3"),
+        (lambda: search([task(true_labels=[torch.nan] * 48)]), "true_labels cannot be used: labels must be whole numb"),
+        (lambda: search([task(val_data=None)]), "val_data is missing: pass tensors .* to choose strategies by"),
     ],
 )
 def test_mistakes_get_one_sentence(call, message):

@@ -92,7 +92,8 @@ class Comparison:
             made = self.method(name, splits)
             if config.command == "audit":
                 check_audit(name, made, config.training.task)
-            check_method(name, made, self.make_model, splits.train, splits.val, config.training, config.device)
+            about = made, self.make_model, splits.train, splits.val, config.training, config.device
+            check_method(name, *about, self._trust)
             warn_where_far(made, config.training)
             if self.split:
                 check_split(name, made, config.training.batch_size, ranks)
@@ -110,10 +111,15 @@ class Comparison:
         """Methods that go by what nobody knows here, and why they are left out."""
         data, said = self.config.data, {}
         if self.pool.trusted is None and data.val_size == 0:
-            said[EARLY_STOP] = "stops where trusted samples say, and there are none: name some with --trusted"
+            said[EARLY_STOP] = f"stops where trusted samples say, and there are none: {self._trust}"
         if data.path and data.noise_rate == 0:  # the user's own, as they are
             said["oracle"] = "must know which labels are wrong, and of yours nobody does: put some in with --data.noise"
         return said
+
+    @property
+    def _trust(self) -> str:
+        """What to do where there are no trusted samples."""
+        return "name some with --trusted" if self.config.data.path else "set --data.val-size"
 
     def shown_methods(self) -> list[str]:
         """The methods of the table: uniform never comes without what it reaches by stopping early."""

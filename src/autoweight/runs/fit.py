@@ -94,6 +94,7 @@ def fit(
     file, a training that was killed goes on when it is called again; a file of another training is refused.
     """
     check_call(training, seed, device, checkpoint)
+    require(train_data is not None, "train_data is missing: pass tensors or a map-style Dataset to train on.")
     task = "classification" if training is None else training.task
     reading = Reading(collate_fn, num_workers, bad_samples, label_key)
     given = {"training": train_data, "validation": val_data, "test": test_data}
@@ -107,7 +108,7 @@ def fit(
     check_training_data(train_part, val, training.batch_size)
     check_training(make_model, train_part, training, device)
     method = _method(weigher, train_part)
-    check_method("the method", method, make_model, train_part, val, training, device)
+    check_method(type(method).__name__, method, make_model, train_part, val, training, device)
     warn_where_far(method, training)
     history: list[StageReport] = []
 
