@@ -157,9 +157,15 @@ def test_true_labels_make_an_oracle_and_a_task_without_headroom_is_named_once():
     with pytest.warns(UserWarning, match="task 2 leaves nothing to win") as caught:
         search([task(noise=0.0), noisy])
     assert len(caught) == 1
+    with pytest.warns(UserWarning, match="the task leaves nothing to win: .* better. Train it longer.$") as caught:
+        alone = search([noisy])
+    assert len(caught) == 1
     with warnings.catch_warnings():  # without known mistakes, a task is there to guard against harm
         warnings.simplefilter("error")
         search([task(), task(4)])
+        untold = search([noisy._replace(true_labels=None)])
+    assert torch.equal(alone.table, untold.table)
+    assert alone.info["network_steps"] == untold.info["network_steps"] + 2 * 2 * 12  # two starts, 12 steps each
 
 
 @pytest.mark.parametrize(
