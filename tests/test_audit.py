@@ -219,7 +219,7 @@ def test_audit_of_a_recipe_then_of_its_run(tmp_path, monkeypatch, capsys):
         (["run", "--method", "law"], "there are: auto with seed 0"),
         (["run", "--threshold", "3"], "from 0 to 1"),
         (["run", "--out", "strict/label_issues.csv"], "cannot use the output folder strict/label_issues.csv"),
-        (["nothing"], "unknown recipe"),
+        (["nothing"], "names no run's folder"),
     ]:
         with pytest.raises(aw.UserError, match=sentence):
             run(["audit", *words])

@@ -38,12 +38,25 @@ def test_a_kill_between_the_moves_leaves_the_one_before(file):
     assert file.load() == {"step": 1}
 
 
-def test_nothing_whole_left(file):
+@pytest.mark.parametrize("damage", [lambda b: b[:-5], lambda b: b""])
+def test_nothing_whole_left(file, damage):
     file.save({"step": 1})
-    file.path.write_bytes(b"rubbish")
-    with pytest.warns(UserWarning, match="no whole checkpoint"), pytest.raises(RunError, match="start again"):
+    file.path.write_bytes(damage(file.path.read_bytes()))
+    with pytest.raises(RunError, match=r"run is no whole checkpoint, and now called run\.damaged: start again"):
         file.load()
-    assert file.path.with_name("run.damaged").read_bytes() == b"rubbish"  # it may be somebody's, and no checkpoint
+    assert file.path.with_name("run.damaged").exists()
+    assert file.load() is None
+
+
+@pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"x" * 1000])
+def test_a_file_of_somebodys_is_left_alone(file, content):
+    file.path.parent.mkdir()
+    for path in (file.path, file.reserve):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match="run is no checkpoint: name another file"):
+            file.load()
+        assert path.read_bytes() == content
+    assert len(list(file.path.parent.iterdir())) == 2
 
 
 def test_a_place_that_cannot_be_gets_one_sentence(tmp_path):

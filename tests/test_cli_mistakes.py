@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import yaml
 from autoweight.cli import commands, typed
 from autoweight.cli.messages import one_sentence
 from autoweight.config.files import dump_config
+from autoweight.errors import UserError
 from autoweight.recipes import get_recipe
 
 from .test_cli import SHORT, autoweight
@@ -76,6 +78,7 @@ def run_here(monkeypatch, capsys, words):
 MISTAKES = {
     "unknown command": (["trian", "digits-noise"], "unknown command 'trian': did you mean 'train'?"),
     "unknown recipe": (["train", "digit-noise"], "unknown recipe 'digit-noise': did you mean 'digits-noise'?"),
+    "near no recipe": (["audit", "nothere"], "'nothere' names no run's folder, no data and no recipe: 'autowei"),
     "nothing at all": (["train"], "name a recipe, or the path of your own data, first"),
     "flag without its value": (["train", "--config"], "name a recipe, or the path of your own data, first"),
     "no recipe": (["train", "--method", "focal"], "name a recipe, or the path of your own data, first"),
@@ -85,7 +88,7 @@ MISTAKES = {
     ),
     "unknown method": (["train", "digits-noise", "--method", "focl"], "unknown method 'focl': did you mean 'focal'?"),
     "one unknown method of several": (["compare", "digits-noise", "--methods", "uniform,orcale"], "'oracle'"),
-    "method named twice": (["compare", "digits-noise", "--methods", "focal,focal"], "a method is named twice"),
+    "method named twice": (["compare", "digits-noise", "--methods", "focal,focal"], "'focal' is named twice"),
     "unknown flag": (["train", "digits-noise", "--trainig.epochs", "3"], "did you mean --training.epochs?"),
     "unknown network": (
         ["train", "digits-noise", "--network", "mpl"],
@@ -96,11 +99,19 @@ MISTAKES = {
     "knob of the wrong kind": (["train", "digits-noise", "--knob", "focal.gamma=big"], "takes a value like 2.0"),
     "knob that is no value": (["train", "digits-noise", "--knob", "focal.gamma=[1"], "takes a value like 2.0"),
     "knob without a method": (["train", "digits-noise", "--knob", "gamma=1"], "METHOD.NAME=VALUE"),
-    "wrong value": (["train", "digits-noise", "--data.noise", "unifrom"], "uniform_other"),
+    "wrong value": (["train", "digits-noise", "--data.noise", "unifrom"], "did you mean 'uniform'?"),
     "not a number": (["train", "digits-noise", "--training.epochs", "many"], "takes a whole number, not 'many'"),
     "noise rate": (["train", "digits-noise", "--data.noise-rate", "1.5"], "from 0 to 1, but is 1.5"),
     "no validation set": (["search", "digits-noise", "--data.val-size", "0"], "a search needs trusted samples"),
-    "too much data": (["train", "digits-noise", "--data.train-size", "5000"], "do not fit into 1250"),
+    "nothing to look ahead to": (
+        ["train", "digits-noise", "--method", "l2rw", "--data.val-size", "0"],
+        "l2rw learns from trusted samples, and there are none: set --data.val-size.",
+    ),
+    "nothing to stop early by": (
+        ["train", "digits-noise", "--method", "early_stop", "--data.val-size", "0"],
+        "there are none: set --data.val-size, or choose another method.",
+    ),
+    "too much data": (["train", "digits-noise", "--data.train-size", "5000"], "--data.train-size 5000 and --data"),
     "batch too large": (["train", "digits-noise", "--training.batch-size", "2000"], "larger than the training set"),
     "too short": (["search", "digits-noise", "--search.warmup-stages", "20"], "leaves nothing"),
     "too few steps": (["train", "digits-noise", "--training.num-stages", "5000"], "cannot be cut into 5000 stages"),
@@ -127,12 +138,17 @@ MISTAKES = {
     "device without values": (["train", "digits-noise", "--device", "meta"], "there is no device 'meta'"),
     "nonsense device": (["train", "digits-noise", "--device", "gpu"], "there is no device 'gpu'"),
     "law without strategy": (["train", "digits-noise", "--method", "law"], "law needs a strategy"),
-    "missing strategy": (["train", "digits-noise", "--method", "law", "--strategy", "x"], "there is no strategy file"),
+    "missing strategy": (["train", "digits-noise", "--method", "law", "--strategy", "x.st"], "no strategy file x.st"),
     "missing config": (["train", "--config", "none.yaml"], "cannot read the configuration none.yaml"),
     "resume without a folder": (["train", "digits-noise", "--resume"], "--resume needs --out FOLDER"),
     "knob of a method that is not trained": (["train", "digits-noise", "--knob", "focal.gamma=1"], "not trained"),
     "strategy as a knob": (["train", "digits-noise", "--knob", "law.strategy=x"], "use --strategy x"),
-    "strategy without law": (["train", "digits-noise", "--strategy", "x"], "--strategy is for law"),
+    "strategy without law": (["train", "digits-noise", "--strategy", "no/x"], "--strategy is for law"),
+    "misspelt strategy": (["compare", "digits-noise", "--strategy", "atuo"], "'atuo': did you mean 'auto'?"),
+    "misspelt strategy of law": (
+        ["compare", "digits-noise", "--methods", "uniform,law", "--strategy", "atuo"],
+        "unknown strategy 'atuo': did you mean 'auto'?",
+    ),
     "nothing to resume, no recipe": (["search", "--out", "nowhere", "--resume"], "holds no run to resume"),
     "nothing to resume": (["train", "digits-noise", "--out", "nowhere", "--resume"], "holds no run to resume"),
     "unwritable folder": (["train", "digits-noise", "--out", os.devnull + "/run"], "cannot use the output folder"),
@@ -143,7 +159,7 @@ MISTAKES = {
         "the network cannot take torch.float32 inputs of shape (1, 8, 8), 1 at a time",
     ),
     "unknown preset": (["search", "digits-noise", "--preset", "papr"], "did you mean 'paper'?"),
-    "unknown agent": (["search", "digits-noise", "--agent", "cma"], "invalid choice 'cma' for argument '--agent'"),
+    "unknown agent": (["search", "digits-noise", "--agent", "cmase"], "--agent 'cmase': did you mean 'cmaes'?"),
     "nobody to finish": (["search", "digits-noise", "--finish"], "--finish needs --resume, and --out FOLDER"),
     "no method": (["compare", "digits-noise", "--methods", " , "], "name at least one method"),
     "a flag without a value": (["train", "digits-noise", "--knob"], "autoweight: --knob needs a value."),
@@ -162,7 +178,7 @@ MISTAKES = {
         "nothing of",
     ),
     "a network without a name": (["train", "digits-noise", "--network", "mine:"], "'mine:' names no network"),
-    "an empty word": (["train", ""], "unknown recipe ''"),
+    "an empty word": (["train", ""], "'' names neither data nor a recipe"),
     "list takes nothing": (["list", "recipes"], "list takes no arguments"),
 }
 
@@ -196,6 +212,18 @@ def test_a_machine_that_is_full_gets_one_sentence(monkeypatch, capsys, error, se
     assert code == 1
     assert sentence in message
     assert message.count("\n") == 1
+
+
+def test_what_torch_says_of_the_number_of_workers_is_not_repeated(monkeypatch, capsys):
+    def run(words):
+        warnings.warn("This DataLoader will create 8 worker processes in total. Our suggested max is 2.", stacklevel=1)
+        warnings.warn("mine", stacklevel=1)
+        raise UserError("done.")
+
+    monkeypatch.setattr("autoweight.cli.run.run", run)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert run_here(monkeypatch, capsys, ["demo"]) == (2, "autoweight: mine\nautoweight: done.\n")
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path, monkeypatch, capsys):

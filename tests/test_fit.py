@@ -11,6 +11,7 @@ import autoweight as aw
 from autoweight.config import TrainingConfig
 from autoweight.data import as_samples
 from autoweight.data.corruptions import uniform_noise
+from autoweight.methods.l2rw import L2RW
 from autoweight.methods.method import Weighted
 from autoweight.training.loop import Training, train
 
@@ -113,6 +114,23 @@ def test_a_strategy_that_looks_at_classes_is_refused_for_numbers():
             weigher=aw.Strategy(torch.zeros(1, 3), aw.Rule(("loss", "entropy"))),
             training=training,
         )
+
+
+@pytest.mark.parametrize(
+    ("data", "weigher", "sentence"),
+    [
+        (None, "auto", "^train_data is missing: pass tensors"),
+        (
+            (torch.randn(48, 2), torch.zeros(48).long()),
+            "auto",
+            r"^there is one class only \('0'\): there is nothing to",
+        ),
+        (make_blobs(), L2RW(), "^L2RW learns from trusted samples, and there are none: pass some as val_data"),
+    ],
+)
+def test_what_fit_cannot_train_gets_one_sentence(data, weigher, sentence):
+    with pytest.raises(aw.UserError, match=sentence):
+        aw.fit(make_model, data, weigher=weigher, training=SHORT)
 
 
 def test_the_audit_needs_a_weigher():

@@ -209,10 +209,29 @@ def test_streams_know_positions_in_the_data_set_too(tmp_path):
     for one, two in ((memory.train, stream.train), (memory.test, stream.test)):
         assert two.source.tolist() == one.source.tolist() != list(range(len(one)))
         assert torch.equal(two.in_memory().inputs, one.inputs)
-    first = int(stream.train.source[5])
     (tmp_path / "photos" / stream.train.names[5]).write_bytes(b"no image")
-    with pytest.raises(UserError, match=rf"sample {first} \(.*\.png\) cannot be read"):
-        stream.train.in_memory()
+    remedy = (
+        r"replace or remove it, or skip bad samples \(--data\.bad-samples skip, in Python bad_samples=\"skip\"\)\.$"
+    )
+    for streamed in (stream.train.in_memory, lambda: load_own(own(tmp_path / "photos"))):
+        with pytest.raises(UserError, match=rf"{stream.train.names[5]} cannot be read as an image: {remedy}"):
+            streamed()
+
+
+@pytest.mark.parametrize("share", [0.2, 0.0])
+@pytest.mark.filterwarnings("ignore:nothing is split off")
+def test_images_of_every_part_that_cannot_be_read_are_said_once(tmp_path, share):
+    photos(tmp_path / "photos", count=8)
+    config = own_config(str(tmp_path / "photos"), "", "classification")
+    data = replace(config.data, stream=True, bad_samples="skip", test_share=share)
+    config = replace(config, training=replace(config.training, epochs=2, num_stages=2, batch_size=6), data=data)
+    job = compare.prepare(config)
+    (tmp_path / "photos" / job.pool.test.names[1]).write_bytes(b"no image")
+    part = " of the test part" if share else ""
+    with pytest.warns(UserWarning, match="skipped") as caught:
+        job.run(open_folder(tmp_path / "run", job.config), lambda *_: None)
+    (said,) = [str(one.message) for one in caught if "skipped" in str(one.message)]
+    assert said.startswith(f"1 samples{part} cannot be read and were skipped: sample {int(job.pool.test.source[1])}, ")
 
 
 def test_streamed_images_train_to_the_same_network(tmp_path):

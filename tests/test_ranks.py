@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from torch.distributed import HashStore
 from torch.testing import assert_close
 
 import autoweight as aw
@@ -161,16 +162,37 @@ def test_torchrun_starts_a_killed_search_again(tmp_path, searched):
     assert_same_search(tmp_path / "run", searched)
 
 
-def test_a_rank_that_hangs_ends_the_run_with_a_sentence(tmp_path):
-    words = [*SEARCH, "--search.num-episodes", "500", "--out", str(tmp_path / "run")]
+@pytest.mark.parametrize(
+    "words",
+    [[*SEARCH, "--search.num-episodes", "500"], [*TRAIN, "--training.epochs", "4000", "--training.num-stages", "400"]],
+    ids=["search", "train"],
+)
+def test_a_rank_that_hangs_ends_the_run_with_a_sentence_that_names_it(tmp_path, words):
+    words = [*words, "--out", str(tmp_path / "run")]
     launched = Launched(2, command, words, out=tmp_path, timeout=3.0)
     wait_until(lambda: (tmp_path / "run" / "metrics.jsonl").exists(), launched)
     os.kill(launched.processes[1].pid, signal.SIGSTOP)
     launched.processes[0].join(60)
     assert launched.processes[0].exitcode == 1
     launched.end()
-    # One that stopped in the middle of a meeting cannot be told from the others.
-    assert re.search("^autoweight: (rank 1|a rank) has not answered for 3 s: see what holds it up", launched.said)
+    assert re.search("^autoweight: rank 1 has not answered for 3 s: see what holds it up", launched.said, re.MULTILINE)
+
+
+HANGING = {"rank 1 has": (2, 3), "ranks 1, 3 have": (2,), "a rank has": (1, 2, 3)}
+
+
+@pytest.mark.parametrize("who", HANGING)
+def test_ranks_that_hang_in_a_meeting_are_those_that_are_not_let_down(monkeypatch, who):
+    monkeypatch.setattr(ranks, "_LAST_WORDS", 0.1)
+    store = HashStore()
+    own = [ranks.Ranks(rank, 4, store=store) for rank in range(4)]
+    monkeypatch.setattr(ranks.Ranks, "connect", lambda self: None)
+    for rank in (1, 2, 3):
+        own[rank]._put("met", 1)
+    for rank in HANGING[who]:
+        own[rank]._put("let down", 1)
+    with pytest.raises(aw.RunError, match=f"^{who} not answered"), own[0].meeting():
+        raise RuntimeError("[gloo] Timed out waiting 3000ms for recv operation to complete")
 
 
 @pytest.mark.parametrize(

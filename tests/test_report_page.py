@@ -111,7 +111,7 @@ def test_a_search_alone(searched):
     assert "The same candidate, trained again from another start" in page.text
     assert "Loss gap along episodes of the search" in page.text
     assert "Theta by stage" in page.text
-    assert "No method's training has ended" in page.text
+    assert "No record of a method's training that has ended" in page.text
     assert "In the search&#39;s proxies" in page.text
     returns = [line["returns"] for line in read_run(searched).of("search") if "returns" in line]
     assert [len(one) for one in returns] == [5] * 4  # two episodes, two rounds of choosing
@@ -129,17 +129,17 @@ def test_a_killed_run_says_what_is_missing(whole, tmp_path):
 
 
 def test_runs_that_lack_nearly_everything(whole, tmp_path):
-    for name, content in {
-        "empty": "",
-        "half": '{"event": "sta',
-        "odd": '7\n{"event": "stage", "stage": "x"}\n',
-    }.items():
+    for name, content, sentence in [
+        ("empty", "", "metrics.jsonl is empty: nothing was trained yet"),
+        ("half", '{"event": "sta', "Not one line of metrics.jsonl can be read"),
+        ("odd", '7\n{"event": "stage", "stage": "x"}\n', "Not one line of metrics.jsonl can be read"),
+    ]:
         folder = tmp_path / name
         folder.mkdir()
         shutil.copy(whole / "config.yaml", folder)
         (folder / "metrics.jsonl").write_text(content)
         write_report([folder])
-        assert "nothing was trained yet" in page_of(folder).text
+        assert sentence in page_of(folder).text
     (tmp_path / "odd" / "config.yaml").write_text("recipe: [")
     (tmp_path / "odd" / "result.json").write_text('{"methods": {"law": 5}, "seeds": "x"}')
     write_report([tmp_path / "odd"])

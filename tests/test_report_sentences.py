@@ -1,6 +1,7 @@
 """What the page says must be true of the run at hand: its captions, its verdict and its sums."""
 
 import shlex
+import shutil
 from html import unescape
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from autoweight.cli.run import run
 from autoweight.report.curves import training_curves, weight_figures
-from autoweight.report.page import _facts, _rows, _scores
+from autoweight.report.page import _facts, _rows, _scores, write_report
 from autoweight.report.searches import noise_sentence
 from autoweight.report.tables import comparison_table
 from autoweight.report.verdict import verdict
@@ -84,6 +85,38 @@ def test_a_gap_that_may_be_chance_is_not_said_to_be_closed():
     assert sure[-1] == "auto closes 39 % of the gap between no weighting and the oracle."
     unsure = verdict(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.61, 0.78]))
     assert unsure[-1] == "The oracle's lead over no weighting could be chance: what auto closes of it cannot be told."
+
+
+def test_seeds_that_all_differ_by_the_same_tell_no_interval():
+    view = compared(uniform=[0.8, 0.7], auto=[0.798, 0.698])
+    assert verdict(view) == [
+        "auto is 0.2 points behind training without weights, the same on each of 2 seeds; that tells no interval, nor "
+        "whether it is chance."
+    ]
+    assert not _rows(view)[1].over_uniform.has_interval
+
+
+EMPTY, ROTTEN = "metrics.jsonl is empty: there are no curves.", "Not one line of metrics.jsonl can be read"
+
+
+@pytest.mark.parametrize(
+    ("damage", "said", "unsaid"),
+    [
+        ({"metrics.jsonl": b""}, [EMPTY], ["nothing was trained", "no result.json"]),
+        ({"metrics.jsonl": b"x\n" * 9}, [ROTTEN], ["is empty", "nothing was trained", "no result.json"]),
+        ({"metrics.jsonl": None}, ["There is no metrics.jsonl: there are no curves."], ["nothing was trained"]),
+        ({"result.json": b"{"}, ["result.json is damaged: remove it"], ["no result.json", "goes on"]),
+        ({"result.json": b"{", "metrics.jsonl": b"x"}, [ROTTEN, "No record of a training that has ended"], ["tells"]),
+        ({"samples/auto-0.npz": b"PK"}, ["samples/auto-0.npz is damaged", "No record of a training that rem"], []),
+    ],
+)
+def test_a_page_of_damaged_files_does_not_contradict_itself(audits, tmp_path, damage, said, unsaid):
+    folder = shutil.copytree(audits / "tested", tmp_path / "run")
+    for name, content in damage.items():
+        (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
+    text = unescape(write_report([folder]).read_text())
+    assert all(sentence in text for sentence in said)
+    assert not any(sentence in text for sentence in unsaid)
 
 
 def test_early_stop_has_no_seconds_of_its_own():

@@ -1,14 +1,17 @@
 import errno
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from autoweight.cli.run import run
 from autoweight.config import RunConfig
 from autoweight.errors import UserError
 from autoweight.ranks import ALONE
 from autoweight.runs.shared import opened
 from autoweight.storage.atomic import write_bytes
+from autoweight.storage.checkpoint import CheckpointFile
 
 from .conftest import open_folder
 
@@ -122,3 +125,34 @@ def test_what_a_folder_may_be_used_for(tmp_path):
     open_folder(path, CONFIG, resume=True).finish({})
     with pytest.raises(UserError, match="a finished run"):
         open_folder(path, CONFIG, resume=False)
+
+
+def test_an_interrupted_run_says_how_to_go_on_and_what_has_changed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save = CheckpointFile.save
+
+    def killed(file, state):
+        save(file, state)
+        raise KeyboardInterrupt
+
+    def write(rows):
+        Path("rows.csv").write_text("a,label\n" + "".join(f"{n % 7},{'xy'[n % 2]}\n" for n in range(rows)))
+
+    write(80)
+    words = ["train", "rows.csv", "--method", "auto", "--training.epochs", "2", "--training.num-stages", "2"]
+    with monkeypatch.context() as once:
+        once.setattr(CheckpointFile, "save", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run([*words, "--out", "ci"])
+    with pytest.raises(
+        UserError, match=r"^ci has not ended: go on with it first, autoweight train --out ci --resume\.$"
+    ):
+        run(["audit", "ci"])
+    with pytest.raises(UserError, match="train with --method auto"):
+        run(["audit", "ci", "--method", "law"])
+    write(90)
+    changed = "^the data, the network or settings have changed since the run in ci began: put them back, or choose an"
+    with pytest.raises(UserError, match=changed):
+        run(["train", "--out", "ci", "--resume"])
+    write(80)
+    run(["train", "--out", "ci", "--resume"])

@@ -157,9 +157,15 @@ def test_true_labels_make_an_oracle_and_a_task_without_headroom_is_named_once():
     with pytest.warns(UserWarning, match="task 2 leaves nothing to win") as caught:
         search([task(noise=0.0), noisy])
     assert len(caught) == 1
+    with pytest.warns(UserWarning, match="the task leaves nothing to win: .* better. Train it longer.$") as caught:
+        alone = search([noisy])
+    assert len(caught) == 1
     with warnings.catch_warnings():  # without known mistakes, a task is there to guard against harm
         warnings.simplefilter("error")
         search([task(), task(4)])
+        untold = search([noisy._replace(true_labels=None)])
+    assert torch.equal(alone.table, untold.table)
+    assert alone.info["network_steps"] == untold.info["network_steps"] + 2 * 2 * 12  # two starts, 12 steps each
 
 
 @pytest.mark.parametrize(
@@ -192,6 +198,10 @@ def test_true_labels_make_an_oracle_and_a_task_without_headroom_is_named_once():
         ),
         (lambda: search([task(), task(4)], replace(CONFIG, reward="plain")), "plain search.reward cannot be compared"),
         (lambda: search([task(true_labels=[0, 1]), task()]), r"one a training label, \(48,\), but their shape is \(2,"),
+        (lambda: search([task(true_labels="abc")]), "true_labels are numbers, .* but these are no numbers: str"),
+        (lambda: search([task(true_labels=[7] * 48)]), "true_labels cannot be used: label 7 is out of range: with 3"),
+        (lambda: search([task(true_labels=[torch.nan] * 48)]), "true_labels cannot be used: labels must be whole numb"),
+        (lambda: search([task(val_data=None)]), "val_data is missing: pass tensors .* to choose strategies by"),
     ],
 )
 def test_mistakes_get_one_sentence(call, message):

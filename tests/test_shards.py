@@ -16,7 +16,7 @@ from autoweight.data.decoding import decode
 from autoweight.data.loader import Loader
 from autoweight.data.own import load_own
 from autoweight.data.own.kinds import count_of, kind_of
-from autoweight.data.reading import Reading
+from autoweight.data.reading import SKIP, Reading
 from autoweight.data.shards import ImageShards
 from autoweight.data.streamed import Streamed, StreamedLoader
 from autoweight.data.tars import index_of
@@ -113,7 +113,7 @@ def test_what_is_wrong_with_an_archive_is_said_or_left_out(name, tmp_path, monke
     with pytest.raises(aw.UserError) as refused:
         own(tmp_path / "shards")
     assert sentence in str(refused.value)
-    assert str(refused.value).endswith(": mend the archive, or skip bad samples.")
+    assert str(refused.value).endswith(f": mend the archive, or {SKIP}.")
     with pytest.warns(UserWarning, match="parts of archives are left out: .*0.tar"):
         left = ImageShards(tmp_path / "shards", bad_samples="skip")
     assert len(left) in (4, 5, 6)

@@ -191,15 +191,28 @@ def test_dict_rows_in_memory_keep_their_names():
 @pytest.mark.parametrize("workers", [0, 2])
 def test_bad_samples_are_named_skipped_and_counted_or_refused(workers):
     bad = Blobs(bad=(7, 20))
-    with pytest.raises(
-        aw.UserError, match=r"sample 7 cannot be read, image file 7.png is truncated: replace it, or skip"
-    ):
+    refused = (
+        r"sample 7 cannot be read, image file 7.png is truncated: replace or remove it, or skip .*bad_samples=\"sk"
+    )
+    with pytest.raises(aw.UserError, match=refused):
         fit(bad, stream=True, num_workers=workers)
     with pytest.warns(UserWarning, match=r"^2 samples cannot be read and were skipped: sample 7, .*; sample 20, "):
         fitted = fit(bad, stream=True, num_workers=workers, bad_samples="skip")
     assert fitted.skipped.keys() == {7, 20}
     assert fitted.positions.tolist() == [place for place in range(60) if place not in (7, 20)]
     assert torch.equal(fitted.labels, bad.blobs.labels[fitted.positions])
+
+
+def test_parts_to_validate_and_test_on_say_what_was_skipped_too():
+    good, bad = Blobs(), {"bad_samples": "skip", "stream": True}
+    for name, part in {"val_data": "validation", "test_data": "test"}.items():
+        with pytest.warns(
+            UserWarning, match=f"^1 samples of the {part} part cannot be read and were skipped: sample 7, "
+        ):
+            assert not fit(good, **{name: Blobs(bad=(7,)), **bad}).skipped
+    held_out = Streamed.of(Blobs(bad=(7,)), Reading(bad_samples="skip"))
+    with pytest.warns(UserWarning, match="^1 samples of the validation part cannot be read"):
+        aw.search(make_model, good.blobs, held_out, replace(SEARCH, num_episodes=1), training=TRAINING)
 
 
 def test_a_sample_that_turns_bad_later_is_skipped_with_its_labels_neighbours_in_place():

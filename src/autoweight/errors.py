@@ -12,12 +12,18 @@ class RunError(RuntimeError):
     """A run that failed on its way, such as a loss that turned NaN; the command line exits with 1."""
 
 
+def nearest(name: str, options: Iterable[str]) -> str | None:
+    """The option that may have been meant, whatever the case of its letters."""
+    by_small_letters = {option.lower(): option for option in options}
+    close = get_close_matches(str(name).lower(), by_small_letters, n=1, cutoff=0.4)
+    return by_small_letters[close[0]] if close else None
+
+
 def unknown(kind: str, name: str, options: Iterable[str]) -> UserError:
     """The error for a name that is not among `options`; it proposes the nearest one."""
     options = sorted(options)
-    by_small_letters = {option.lower(): option for option in options}
-    close = get_close_matches(str(name).lower(), by_small_letters, n=1, cutoff=0.4)
-    hint = f"did you mean '{by_small_letters[close[0]]}'?" if close else f"choose one of: {', '.join(options)}."
+    close = nearest(name, options)
+    hint = f"choose one of: {', '.join(options)}." if close is None else f"did you mean '{close}'?"
     return UserError(f"unknown {kind} '{name}': {hint}")
 
 

@@ -83,11 +83,23 @@ class Ranks:
         except RuntimeError as error:
             if not _is_about_peers(error):
                 raise
+            self._put("let down", self._meetings)
             if not any(word in str(error).lower() for word in _OF_TIMEOUTS):
                 time.sleep(_LAST_WORDS)
                 raise RunError("another rank has ended: see what it said, and go on with --resume.") from error
-            late = [rank for rank in range(self.size) if self._get("met", rank) < self._meetings]
-            raise _silent(late, self.timeout) from error
+            raise _silent(self._behind("met") or self._hung(), self.timeout) from error
+
+    def _behind(self, sign: str) -> list[int]:
+        """The ranks that have not given this sign at the last meeting, where there is a store to tell by."""
+        known = range(self.size) if self.store is not None else ()
+        return [rank for rank in known if self._get(sign, rank) < self._meetings]
+
+    def _hung(self) -> list[int]:
+        """Of ranks that all came to a meeting, those that hang in it: the others are let down soon, and say so."""
+        until = time.monotonic() + _LAST_WORDS
+        while len(hung := self._behind("let down")) > 1 and time.monotonic() < until:
+            time.sleep(_POLL)
+        return hung
 
     def connect(self) -> None:
         """Make the process group, unless there is one: only a job that meets needs it."""

@@ -15,7 +15,7 @@ from autoweight.cli.own import begun_from
 from autoweight.config import RunConfig
 from autoweight.data import load_pool
 from autoweight.data.own import OWN
-from autoweight.errors import RunError, first_line, require
+from autoweight.errors import RunError, UserError, first_line, require
 from autoweight.finding import Progress, SearchJob
 from autoweight.ranks import of_torchrun
 from autoweight.recipes import RECIPES, get_recipe
@@ -31,6 +31,7 @@ from autoweight.runs.reading import read_run
 from autoweight.runs.result import make_result
 from autoweight.runs.shared import is_finished, opened, resumes
 from autoweight.runs.tested import samples_tested
+from autoweight.storage.checkpoint import AnotherJobError
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
 
@@ -218,6 +219,11 @@ def _run_folder(config: RunConfig, place: Place) -> Iterator[RunFolder]:
             if place.log and of_torchrun().first:
                 folder.listeners.append(LOGS[place.log](folder.path))
             yield folder
+    except AnotherJobError as error:
+        raise UserError(
+            f"the data, the network or settings have changed since the run in {path} began: put them back, or choose "
+            "another --out."
+        ) from error
     except KeyboardInterrupt:
         again = f"autoweight {config.command} --out {quote(str(path))} --resume"
         best = "; to keep the best so far, add --finish" if config.command == "search" else ""

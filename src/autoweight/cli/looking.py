@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,9 +12,8 @@ from autoweight.audit.table import LabelIssues
 from autoweight.errors import UserError, require
 from autoweight.report.page import write_report
 from autoweight.report.words import describe, idea
-from autoweight.runs.audit import Audit, audit_run, trainings_of, write_audit
-from autoweight.runs.reading import is_run
-from autoweight.runs.samples import read_columns, samples_file
+from autoweight.runs.audit import Audit, audit_run, damaged_samples, trainings_of, write_audit
+from autoweight.runs.reading import is_run, read_run
 from autoweight.strategy import Strategy, Weigher
 from autoweight.strategy.files import RUN_FILE
 from autoweight.strategy.shipped import load
@@ -47,9 +47,9 @@ def audit(
     check_threshold(threshold)
     found = audit_run(run, method=method, seed=seed, threshold=threshold)
     if found is None:
-        files = [samples_file(run, *training) for training in trainings_of(run)]
-        damaged = [str(file) for file in files if read_columns(file) is None]
-        require(not damaged, f"{''.join(damaged[:1])} is damaged: train again.")
+        damaged = damaged_samples(run)
+        require(not damaged, f"{''.join(map(str, damaged[:1]))} is damaged: train again.")
+        _check_ended(run, method or "auto")
         known = ", ".join(f"{name} with seed {own_seed}" for name, own_seed in trainings_of(run))
         raise UserError(
             f"{run} has no such training that remembered its samples (there are: {known or 'none'}): train with "
@@ -59,6 +59,14 @@ def audit(
     if page:
         places.append(f"report: {write_report([run])}")
     return lambda: _show(found, places)
+
+
+def _check_ended(run: Path, method: str) -> None:
+    """Raise `UserError` where a run was stopped before the training that would have remembered its samples."""
+    config = read_run(run).config
+    if config is not None and method in config.methods and not (run / "result.json").exists():
+        again = f"autoweight {config.command} --out {quote(str(run))} --resume"
+        raise UserError(f"{run} has not ended: go on with it first, {again}.")
 
 
 def _show(found: Audit, places: list[str]) -> None:

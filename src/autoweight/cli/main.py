@@ -19,6 +19,8 @@ def main() -> None:
     from autoweight.cli.run import run
     from autoweight.ranks import leave
 
+    # Recipes say how many read; torch says of each loader that so many are more than there are cores.
+    warnings.filterwarnings("ignore", message="This DataLoader will create")
     warnings.showwarning = lambda message, *rest, **more: _say(str(message))
     try:
         run(sys.argv[1:])

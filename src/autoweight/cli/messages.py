@@ -2,6 +2,8 @@
 
 import re
 
+from autoweight.errors import unknown
+
 _PYTHON_WORDS = {
     ": invalid literal for int() with base 10:": " takes a whole number, not",
     ": could not convert string to float:": " takes a number, not",
@@ -29,6 +31,8 @@ def one_sentence(box: str) -> str:
         sentence = sentence.replace(python, plain)
     for pattern, plain in _PATTERNS.items():
         sentence = re.sub(pattern, plain, sentence)
+    if choice := re.match(r"invalid choice '(.*?)' for argument '(\S+)'\. Expected one of \((.*)\)", sentence):
+        return str(unknown(f"value of {choice[2]}", choice[1], re.findall(r"'(.+?)'", choice[3])))
     for section in sections:
         if section[:3] == ["Perhaps", "you", "meant:"]:
             return f"{sentence}: did you mean {section[3]}?"

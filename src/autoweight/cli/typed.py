@@ -15,10 +15,10 @@ from autoweight.cli.messages import one_sentence
 from autoweight.cli.own import absolute_network, is_path, own_config, with_own
 from autoweight.config import Command, Knob, RunConfig
 from autoweight.config.files import load_config
-from autoweight.errors import UserError, require
+from autoweight.errors import UserError, nearest, require
 from autoweight.methods import check_knobs, knobs_of
 from autoweight.recipes import RECIPES, get_recipe
-from autoweight.strategy.shipped import SHIPPED
+from autoweight.strategy.shipped import SHIPPED, load
 
 Arguments = TypeVar("Arguments", bound=Common)
 Plain = TypeVar("Plain")
@@ -49,7 +49,7 @@ def base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[str
         task = value_of("--training.task", words) or "classification"
         return replace(own_config(words[0], text, task), command=command), words[1:]
     if words and not words[0].startswith("-"):
-        return replace(get_recipe(words[0]), command=command), words[1:]
+        return replace(_recipe(words[0], command), command=command), words[1:]
     if not {"-h", "--help"} & set(words):
         raise UserError(
             f"name a recipe, or the path of your own data, first: autoweight {command} RECIPE; there are: "
@@ -57,6 +57,14 @@ def base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[str
         )
     recipe = next((word for word in words if word in RECIPES), next(iter(RECIPES)))  # whose defaults to show
     return replace(get_recipe(recipe), command=command), [word for word in words if word != recipe]
+
+
+def _recipe(name: str, command: Command) -> RunConfig:
+    """The recipe of this name; a word that is near none may have been meant for a path."""
+    if name not in RECIPES and nearest(name, RECIPES) is None:
+        there = "no run's folder, no data and no recipe" if command == "audit" else "neither data nor a recipe"
+        raise UserError(f"'{name}' names {there}: 'autoweight list' has the recipes.")
+    return get_recipe(name)
 
 
 def value_of(flag: str, words: list[str]) -> str | None:
@@ -118,6 +126,8 @@ def method_settings(base: RunConfig, typed: Trained, methods: tuple[str, ...]) -
         knobs.setdefault(method, {})[name] = value
         check_knobs(method, {name: value})
         require(method in methods, f"--knob {setting} sets a method that is not trained: {', '.join(methods)}.")
+    if typed.strategy is not None and typed.strategy.name == str(typed.strategy) and not typed.strategy.exists():
+        load(typed.strategy)  # a word that is no file: it says which may have been meant
     strategy = None if typed.strategy is None else str(typed.strategy.absolute())
     if strategy is not None and strategy == base.strategy and "law" not in methods:
         strategy = None  # of the configuration to start from, and of no use here

@@ -60,7 +60,8 @@ class RunConfig(Strict):
         self._require_at_least(1, "side_by_side", "num_seeds")
         require(bool(re.fullmatch(r"[\w.-]*", self.recipe)), f"'{self.recipe}' is no name of a recipe.")
         require(len(self.methods) > 0, "name at least one method.")
-        require(len(set(self.methods)) == len(self.methods), "a method is named twice.")
+        twice = [name for name in self.methods if self.methods.count(name) > 1]
+        require(not twice, f"the method '{''.join(twice[:1])}' is named twice: name it once.")
         last = self.seed + self.num_seeds - 1
         require(
             self.seed >= 0 and last < 2**31, f"seeds go from 0 to 2147483647, but these from {self.seed} to {last}."

@@ -77,6 +77,11 @@ class Pool(NamedTuple):
             f"a data.val_size of {val_size} leaves nothing of {len(samples)} samples to train on: lower it.",
         )
         train_size = config.train_size or len(samples) - val_size
+        require(
+            train_size + val_size <= len(samples),
+            f"--data.train-size {train_size} and --data.val-size {val_size} do not fit into {len(samples)} samples: "
+            "lower one of them.",
+        )
         train, val, _ = stratified_split(samples, (train_size, val_size), seed)
         chosen = self.samples if final and config.train_on_all else train
         trusted = self.trusted or (val.trusted() if val_size else None)

@@ -10,6 +10,10 @@ def check_training_data(train: Labelled, val: Labelled | None, batch_size: int) 
     require(len(train) > 0, "the training set is empty.")
     if val is not None:
         _check_alike(train, val)
+    require(
+        not train.has_classes or train.num_classes > 1,
+        f"there is one class only ('{train.class_name(0)}'): there is nothing to tell apart.",
+    )
     missing = (train.class_counts == 0).nonzero().flatten().tolist()
     require(
         not missing,

@@ -18,6 +18,14 @@ _STD = (0.229, 0.224, 0.225)
 _ORIENTATION = 0x0112  # where a camera notes how it was held
 
 
+class UnreadableImageError(UserError):
+    """A file that is no whole image."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.clause = name, f"{name} cannot be read as an image"
+        super().__init__(f"{self.clause}: replace or remove it.")
+
+
 def pillow() -> Any:
     """Pillow's images, or a sentence that says how to get it."""
     try:
@@ -44,7 +52,7 @@ def pixels(file: Path | BytesIO, name: str, resize: int, crop: int) -> NDArray[n
             image.draft(None, (2 * resize, 2 * resize))  # of JPEGs alone, and never below that
             return np.array(_middle(_upright(image, images), images, resize, crop))
     except Exception as error:  # decoders raise anything
-        raise UserError(f"{name} cannot be read as an image: replace or remove it.") from error
+        raise UnreadableImageError(name) from error
 
 
 def standardised(images: Tensor) -> Tensor:

@@ -53,10 +53,8 @@ def _read_labels(dataset: Any, reading: Reading, bad: dict[int, str]) -> tuple[l
     labels, positions = [], []
     for part, batch in zip(places, read(dataset, tickets, reading, labels_only=True), strict=True):
         for one in batch.bad:
-            require(
-                reading.bad_samples == "skip",
-                f"sample {one.position} cannot be read, {one.why}: replace it, or skip bad samples.",
-            )
+            if reading.bad_samples == "refuse":
+                raise one.refused()
             bad[one.position] = one.why
         labels += batch.labels
         positions += part[batch.kept].tolist()

@@ -17,12 +17,16 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from autoweight.config import BadSamples
+from autoweight.data.decoding import UnreadableImageError
 from autoweight.data.inputs import Inputs, each, together
 from autoweight.data.mixing import mix
 from autoweight.errors import UserError, first_line, require
 
 LABEL_KEYS = ("label", "labels", "target", "y")
 """Where a dict row has its label, unless told otherwise."""
+
+SKIP = 'skip bad samples (--data.bad-samples skip, in Python bad_samples="skip")'
+"""What else can be done about samples that cannot be read."""
 
 Collate = Callable[[list[Any]], Any]
 
@@ -66,6 +70,14 @@ class Unreadable(NamedTuple):
 
     position: int
     why: str
+    says_which: bool = False
+    """Whether `why` names the sample by itself, as that of an image does."""
+
+    def refused(self, name: str = "") -> UserError:
+        """The error for such a sample where none is skipped; `name` is what users call it."""
+        called = f"sample {self.position}" + (f" ({name})" if name else "")
+        said = self.why if self.says_which else f"{called} cannot be read, {self.why}"
+        return UserError(f"{said}: replace or remove it, or {SKIP}.")
 
 
 class ReadBatch(NamedTuple):
@@ -149,6 +161,8 @@ class _Seeded(Dataset[Any]):
         random.seed(seed)
         try:
             return self.dataset.raw(position) if isinstance(self.dataset, Raw) else self.dataset[position]
+        except UnreadableImageError as error:
+            return Unreadable(position, error.clause, says_which=True)
         except Exception as error:  # whatever a decoder raises
             return Unreadable(position, first_line(error))
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from autoweight.config import BadSamples
 from autoweight.data.decoding import pillow
 from autoweight.data.images import ArchivedImages
+from autoweight.data.reading import SKIP
 from autoweight.data.tars import index_of
 from autoweight.errors import require
 
@@ -37,7 +38,7 @@ def read_archives(shards: list[Path], bad_samples: BadSamples) -> Archived:
     indices = [index_of(shard) for shard in shards]
     complaints = [str(complaint) for index in indices for complaint in index.complaints]
     if complaints:
-        require(bad_samples == "skip", f"{complaints[0]}: mend the archive, or skip bad samples.")
+        require(bad_samples == "skip", f"{complaints[0]}: mend the archive, or {SKIP}.")
         more = f"; and {len(complaints) - _SHOWN} more" if len(complaints) > _SHOWN else ""
         warnings.warn(f"parts of archives are left out: {'; '.join(complaints[:_SHOWN])}{more}.", stacklevel=3)
     counts = [len(index.offsets) for index in indices]

@@ -23,7 +23,7 @@ from autoweight.data.labelled import Labelled
 from autoweight.data.labels import check_labels
 from autoweight.data.loader import Batch, EpochPlan, Loader
 from autoweight.data.mixing import mix
-from autoweight.data.reading import Raw, ReadBatch, Reading, Ticket, Unreadable, read
+from autoweight.data.reading import Raw, ReadBatch, Reading, Ticket, read
 from autoweight.errors import RunError, UserError, first_line, require
 
 _SHOWN = 5
@@ -142,7 +142,8 @@ class Streamed(Labelled):
         how = self.reading if num_workers is None else replace(self.reading, num_workers=num_workers)
         for batch in read(self.dataset, tickets, how, pin=self.device.type == "cuda"):
             for one in batch.bad:
-                require(self.reading.bad_samples == "skip", f"{self._cannot(one)}: replace it, or skip bad samples.")
+                if self.reading.bad_samples == "refuse":
+                    raise one.refused(self._name(one.position))
                 self.bad[one.position] = one.why
             yield batch
 
@@ -157,10 +158,9 @@ class Streamed(Labelled):
     def _here(self, inputs: Inputs) -> Inputs:
         return self.finished(each(inputs, lambda part: part.to(self.device, non_blocking=True)))
 
-    def _cannot(self, one: Unreadable) -> str:
-        place = (self.source == one.position).nonzero().flatten()
-        name = f" ({self.names[int(place[0])]})" if self.names is not None and len(place) else ""
-        return f"sample {one.position}{name} cannot be read, {one.why}"
+    def _name(self, position: int) -> str:
+        place = (self.source == position).nonzero().flatten()
+        return str(self.names[int(place[0])]) if self.names is not None and len(place) else ""
 
 
 class StreamedLoader(Loader):
@@ -234,16 +234,16 @@ def may_skip(samples: Labelled) -> bool:
     return isinstance(samples, Streamed) and samples.reading.bad_samples == "skip"
 
 
-def warn_of_skipped(samples: Labelled) -> None:
-    """Say which samples of a stream could not be read, if some could not."""
+def warn_of_skipped(samples: Any, part: str = "") -> None:
+    """Say which samples of a stream could not be read, if some could not; `part` is what it is for, if not training."""
     if isinstance(samples, Streamed) and samples.bad:
-        warnings.warn(_skipped(samples.bad), stacklevel=3)
+        warnings.warn(_skipped(samples.bad, f" of the {part} part" * bool(part)), stacklevel=3)
 
 
-def _skipped(bad: dict[int, str]) -> str:
+def _skipped(bad: dict[int, str], of_part: str) -> str:
     shown = "; ".join(f"sample {position}, {why}" for position, why in sorted(bad.items())[:_SHOWN])
     more = f"; and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
-    return f"{len(bad)} samples cannot be read and were skipped: {shown}{more}."
+    return f"{len(bad)} samples{of_part} cannot be read and were skipped: {shown}{more}."
 
 
 def check_map_style(data: Any) -> None:

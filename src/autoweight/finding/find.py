@@ -12,6 +12,7 @@ from autoweight.config import Augmentation, SearchConfig, TrainingConfig
 from autoweight.data import check_training_data
 from autoweight.data.convert import DataLike
 from autoweight.data.digests import digests
+from autoweight.data.mixing import mix
 from autoweight.data.streamed import warn_of_skipped
 from autoweight.errors import require
 from autoweight.finding.agents import make_agent
@@ -26,7 +27,7 @@ from autoweight.strategy import Rule, Strategy
 from autoweight.strategy.regime import Regime
 from autoweight.training.checks import check_call, check_file, check_training
 from autoweight.training.device import few_threads, isolated
-from autoweight.workers import Problem, make_crew
+from autoweight.workers import Problem, look_for_headroom, make_crew, make_workers
 
 
 def search(
@@ -81,6 +82,8 @@ class SearchJob(NamedTuple):
     trainings: tuple[TrainingConfig, ...]
     """The trainings that the proxies stand for."""
     seed: int
+    knows_truth: bool = False
+    """Whether somebody named the true labels of a single task: so it can be told whether there is anything to win."""
 
     def run(
         self,
@@ -94,6 +97,11 @@ class SearchJob(NamedTuple):
         with threads, isolated(problem.device):
             workers = make_crew(self.problems, config.num_workers, config.num_starts, ranks)
             agent = make_agent(config, problem.training.num_stages, self.seed)
+            if self.knows_truth and not (checkpoint is not None and checkpoint.exists()):  # else it was said before
+                stages = config.episode_stages(problem.training.num_stages)
+                workers.network_steps += look_for_headroom(
+                    problem, config.num_starts, stages, mix(self.seed, 0), make_workers
+                )
             file = None if checkpoint is None else SharedCheckpointFile(checkpoint.expanduser(), ranks)
             found = SearchLoop(workers, agent, config, self.seed, file, listen).run()
         for one in self.problems:
@@ -158,7 +166,8 @@ def prepare_search(
         problems.append(_problem(task, own, config, device))
     check_together(problems, config)
     make_agent(config, trainings[0].num_stages, int(seed))  # says what it lacks
-    return SearchJob(tuple(problems), config, trainings, int(seed))
+    knows_truth = len(tasks) == 1 and tasks[0].true_labels is not None
+    return SearchJob(tuple(problems), config, trainings, int(seed), knows_truth)
 
 
 def _problem(task: SearchTask, training: TrainingConfig, config: SearchConfig, device: str) -> Problem:

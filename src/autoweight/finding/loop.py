@@ -11,13 +11,13 @@ from torch import Tensor
 
 from autoweight.config import SearchConfig
 from autoweight.data.mixing import mix
-from autoweight.errors import RunError, require
+from autoweight.errors import RunError
 from autoweight.finding.agents import Agent, Replay, Transition
 from autoweight.finding.archive import Archive
 from autoweight.finding.fingerprint import fingerprint
 from autoweight.finding.reward import reward, reward_scale
 from autoweight.finding.state import StateTracker
-from autoweight.storage.checkpoint import CheckpointFile
+from autoweight.storage.checkpoint import AnotherJobError, CheckpointFile
 from autoweight.workers import Crew, StageOutcome
 
 
@@ -223,7 +223,8 @@ class SearchLoop:
         if state is None:
             self._save()  # so that there is something to go on from at any moment
             return
-        require(state.get("of") == self._of, "the checkpoint is of another search: use another file.")
+        if state.get("of") != self._of:
+            raise AnotherJobError("the checkpoint is of another search: use another file.")
         self.agent.load_state_dict(state["agent"])
         self.archive.load_state_dict(state["archive"])
         longer = self.archive.num_episodes < self.config.num_episodes

@@ -5,14 +5,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from autoweight.config import Augmentation, SearchConfig, TrainingConfig
 from autoweight.data import Samples, as_samples
 from autoweight.data.convert import DataLike, of_part
 from autoweight.data.labelled import Labelled
-from autoweight.data.streamed import Streamed
-from autoweight.errors import require
+from autoweight.data.labels import check_labels
+from autoweight.data.streamed import Streamed, warn_of_skipped
+from autoweight.errors import UserError, require
 from autoweight.workers import Problem
 
 
@@ -51,20 +52,37 @@ def tasks_of(make_model: Any, train_data: Any, val_data: Any) -> list[SearchTask
 
 def samples_of(task: SearchTask, training: TrainingConfig) -> tuple[Labelled, Samples]:
     """A task's training set, which may be a stream, and its validation set, with one number of classes."""
+    for name, data in {"train_data": task.train_data, "val_data": task.val_data}.items():
+        use = "to train on" if name == "train_data" else "to choose strategies by"
+        require(data is not None, f"{name} is missing: pass tensors or a map-style Dataset {use}.")
     val = of_part("validation", as_samples, task.val_data, task=training.task)
     train: Any = task.train_data
+    if not isinstance(train, Streamed) or getattr(task.val_data, "bad", None) is not train.bad:  # else the end says it
+        warn_of_skipped(task.val_data, "validation")
     if not isinstance(train, Streamed):
         train = of_part("training", as_samples, train, task=training.task)
-    if task.true_labels is not None:
-        true_labels = torch.as_tensor(task.true_labels).to(train.labels)
-        require(
-            true_labels.shape == train.labels.shape,
-            f"true_labels are one a training label, {tuple(train.labels.shape)}, but their shape is "
-            f"{tuple(true_labels.shape)}.",
-        )
-        train = replace(train, true_labels=true_labels)
     num_classes = max(train.num_classes, val.num_classes)
-    return replace(train, num_classes=num_classes), replace(val, num_classes=num_classes)
+    train = replace(train, num_classes=num_classes)
+    if task.true_labels is not None:
+        train = replace(train, true_labels=_true_labels(task.true_labels, train, training))
+    return train, replace(val, num_classes=num_classes)
+
+
+def _true_labels(given: Any, train: Labelled, training: TrainingConfig) -> Tensor:
+    """The labels as they were, checked as those to train on are."""
+    try:
+        labels = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        kind = type(given).__name__
+        raise UserError(f"true_labels are numbers, one a training label, but these are no numbers: {kind}.") from error
+    require(
+        labels.shape == train.labels.shape,
+        f"true_labels are one a training label, {tuple(train.labels.shape)}, but their shape is {tuple(labels.shape)}.",
+    )
+    try:
+        return check_labels(labels, train.num_classes, training.task)[0].to(train.labels)
+    except UserError as error:
+        raise UserError(f"true_labels cannot be used: {error}") from error
 
 
 def check_together(problems: Sequence[Problem], config: SearchConfig) -> None:

@@ -19,6 +19,7 @@ from autoweight.report.svg import Figure, dot_chart
 from autoweight.report.tables import standard_error
 from autoweight.report.verdict import Gain, gain_over, verdict
 from autoweight.report.words import describe, idea
+from autoweight.runs.audit import damaged_samples
 from autoweight.runs.reading import RunView, read_run, told
 from autoweight.runs.tested import Tested, samples_tested
 from autoweight.storage.atomic import write_bytes
@@ -92,6 +93,7 @@ def write_report(runs: Sequence[Path], out: Path | None = None) -> Path:
 
 
 def _part(run: RunView) -> RunPart:
+    run.missing += [f"samples/{file.name} is damaged: what it held is left out." for file in damaged_samples(run.path)]
     rows = _rows(run)
     name = run.score.removeprefix("test_").replace("_", " ")
     tested = samples_tested(run)

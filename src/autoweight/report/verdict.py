@@ -34,10 +34,15 @@ class Gain(NamedTuple):
     """How probable so large a difference is by chance alone, where that is counted exactly."""
 
     @property
+    def has_interval(self) -> bool:
+        """Whether an interval is told: not by differences that are all the same, as those of two seeds may be."""
+        return bool(self.over) and (self.chance is not None or self.high - self.low > _ROUNDING)
+
+    @property
     def may_be_chance(self) -> bool:
-        """Whether the interval holds 0, or nothing is known: differences that are all the same tell no deviation."""
-        told = self.high - self.low > _ROUNDING if self.chance is None else self.chance < _LITTLE
-        return not self.over or self.low <= 0 <= self.high or not told
+        """Whether the interval holds 0, or nothing is known."""
+        unlikely = self.chance is None or self.chance < _LITTLE
+        return not self.has_interval or self.low <= 0 <= self.high or not unlikely
 
 
 def gain_over(run: RunView, method: str, rival: str) -> Gain | None:
@@ -132,6 +137,8 @@ def _sentence(method: str, rival: str, gain: Gain) -> str:
     start = f"{method} is {abs(gain.mean):.1f} points {side} {names[rival]}"
     if not gain.over:
         return f"{start}; one seed, and no record of its answers, cannot tell whether that is chance."
+    if not gain.has_interval:
+        return f"{start}, the same on each of {gain.over}; that tells no interval, nor whether it is chance."
     inside = f"(95 % interval {gain.low:+.1f} to {gain.high:+.1f}, over {gain.over})"
     return f"{start} {inside}: {'it could be chance' if gain.may_be_chance else 'hardly chance'}."
 
@@ -140,7 +147,7 @@ def _search_verdict(run: RunView) -> list[str]:
     search: dict[str, Any] = run.result.get("search") or {}
     found: dict[str, Any] = {key: value for key, value in search.items() if isinstance(value, int | float)}
     if "validation_gain" not in found:
-        return ["No training has ended yet, so there is nothing to judge."]
+        return ["No record of a training that has ended, so there is nothing to judge."]
     if run.config is not None:
         found |= {"num_tasks": 1 + len(run.config.tasks), "reward": run.config.search.reward}
     said = gain_sentence(found)

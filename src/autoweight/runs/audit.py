@@ -38,6 +38,12 @@ def trainings_of(folder: Path) -> list[tuple[str, int]]:
     return sorted(found, key=lambda job: (job[1], job[0] != "auto", job[0]))
 
 
+def damaged_samples(folder: Path) -> list[Path]:
+    """The files of samples that cannot be read."""
+    files = [samples_file(folder, *training) for training in trainings_of(folder)]
+    return [file for file in files if read_columns(file) is None]
+
+
 def audit_run(
     folder: Path, *, method: str | None = None, seed: int | None = None, threshold: float | None = None
 ) -> Audit | None:

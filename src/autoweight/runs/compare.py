@@ -13,7 +13,7 @@ import numpy as np
 from torch import nn
 
 from autoweight.config import Knob, RunConfig
-from autoweight.data import Labelled, Pool, Splits, check_training_data, load_pool
+from autoweight.data import Pool, Splits, check_training_data, load_pool
 from autoweight.data.digests import digests
 from autoweight.data.streamed import Streamed, warn_of_skipped
 from autoweight.errors import RunError, require
@@ -92,7 +92,8 @@ class Comparison:
             made = self.method(name, splits)
             if config.command == "audit":
                 check_audit(name, made, config.training.task)
-            check_method(name, made, self.make_model, splits.train, splits.val, config.training, config.device)
+            about = made, self.make_model, splits.train, splits.val, config.training, config.device
+            check_method(name, *about, self._trust)
             warn_where_far(made, config.training)
             if self.split:
                 check_split(name, made, config.training.batch_size, ranks)
@@ -110,10 +111,15 @@ class Comparison:
         """Methods that go by what nobody knows here, and why they are left out."""
         data, said = self.config.data, {}
         if self.pool.trusted is None and data.val_size == 0:
-            said[EARLY_STOP] = "stops where trusted samples say, and there are none: name some with --trusted"
+            said[EARLY_STOP] = f"stops where trusted samples say, and there are none: {self._trust}"
         if data.path and data.noise_rate == 0:  # the user's own, as they are
             said["oracle"] = "must know which labels are wrong, and of yours nobody does: put some in with --data.noise"
         return said
+
+    @property
+    def _trust(self) -> str:
+        """What to do where there are no trusted samples."""
+        return "name some with --trusted" if self.config.data.path else "set --data.val-size"
 
     def shown_methods(self) -> list[str]:
         """The methods of the table: uniform never comes without what it reaches by stopping early."""
@@ -157,8 +163,7 @@ class Comparison:
                 folder.log({"event": "failed" if "why" in outcome else "trained", **job._asdict(), **outcome})
             checkpoint.remove()
         ranks.wait_for_all()
-        _learn_of_skipped(self.pool.samples, ranks)
-        warn_of_skipped(self.pool.samples)
+        _say_skipped(self.pool, ranks)
         if ranks.first:
             folder.take_in_ranks()
         return ranks.share(self._collect(folder) if ranks.first else {})
@@ -254,11 +259,15 @@ def prepare(config: RunConfig, pool: Pool | None = None, ranks: Ranks = ALONE) -
     return comparison
 
 
-def _learn_of_skipped(samples: Labelled, ranks: Ranks) -> None:
-    """Let all ranks know which samples of a stream the others could not read."""
-    if isinstance(samples, Streamed):
-        for bad in ranks.gather(dict(samples.bad)):
-            samples.bad.update(bad)
+def _say_skipped(pool: Pool, ranks: Ranks) -> None:
+    """Say which samples of streams could not be read, by any rank."""
+    said: list[int] = []
+    for part, samples in {"": pool.samples, "trusted": pool.trusted, "test": pool.test}.items():
+        if isinstance(samples, Streamed) and id(samples.bad) not in said:  # parts of one set share what is bad
+            for bad in ranks.gather(dict(samples.bad)):
+                samples.bad.update(bad)
+            warn_of_skipped(samples, part)
+            said.append(id(samples.bad))
 
 
 def _check_same_strategy(config: RunConfig, folder: RunFolder) -> None:

@@ -94,6 +94,7 @@ def fit(
     file, a training that was killed goes on when it is called again; a file of another training is refused.
     """
     check_call(training, seed, device, checkpoint)
+    require(train_data is not None, "train_data is missing: pass tensors or a map-style Dataset to train on.")
     task = "classification" if training is None else training.task
     reading = Reading(collate_fn, num_workers, bad_samples, label_key)
     given = {"training": train_data, "validation": val_data, "test": test_data}
@@ -107,7 +108,7 @@ def fit(
     check_training_data(train_part, val, training.batch_size)
     check_training(make_model, train_part, training, device)
     method = _method(weigher, train_part)
-    check_method("the method", method, make_model, train_part, val, training, device)
+    check_method(type(method).__name__, method, make_model, train_part, val, training, device)
     warn_where_far(method, training)
     history: list[StageReport] = []
 
@@ -125,7 +126,8 @@ def fit(
         test = parts.get("test")
         test_score = None if test is None else score(network, test, TASKS[task], training.precision)
         val_score = None if val is None else score(network, val, TASKS[task], training.precision)
-    warn_of_skipped(train_part)
+    for name, part in parts.items():
+        warn_of_skipped(part, "" if name == "training" else name)
     skipped = dict(train_part.bad) if isinstance(train_part, Streamed) else {}
     own = method.weigher if isinstance(method, Weighted) else None
     if isinstance(own, Remembering):

@@ -67,13 +67,15 @@ def read_run(path: Path) -> RunView:
         raise UserError(f"{path} holds no run: name the folder that a command wrote, such as one under runs/.")
     missing: list[str] = []
     config = _config(path, missing)
-    lines = _lines(path / "metrics.jsonl", missing)
-    result = _result(path / "result.json", missing)
-    finished = bool(result)
-    if not finished:
-        result = _so_far(lines, config)
+    result = _result(path / "result.json")
+    lines = _lines(path / "metrics.jsonl", missing, begun=result is not None)
+    if result is None:
         missing.append("There is no result.json: the run goes on, or was stopped. This is what it has written so far.")
-    return RunView(path, config, lines, result, finished, _strategy(path, config, missing), missing)
+    elif not result:
+        then = " This is what metrics.jsonl tells." if lines else ""
+        missing.append(f"result.json is damaged: remove it, and --resume makes it anew.{then}")
+    strategy = _strategy(path, config, missing)
+    return RunView(path, config, lines, result or _so_far(lines, config), bool(result), strategy, missing)
 
 
 def told(method: str) -> str:
@@ -89,38 +91,41 @@ def _config(path: Path, missing: list[str]) -> RunConfig | None:
     return None
 
 
-def _lines(path: Path, missing: list[str]) -> list[dict[str, Any]]:
+def _lines(path: Path, missing: list[str], begun: bool) -> list[dict[str, Any]]:
     """The lines that are whole; one that is being written, or is damaged, is left out."""
+    then = "there are no curves" if begun else "nothing was trained yet"
     try:
-        text = path.read_text(errors="replace")
+        rows = path.read_text(errors="replace").splitlines()
     except OSError:
-        missing.append("There is no metrics.jsonl: nothing was trained yet.")
+        missing.append(f"There is no metrics.jsonl: {then}.")
         return []
     lines = []
-    for row in text.splitlines():
+    for row in rows:
         try:
             line = json.loads(row)
         except (ValueError, RecursionError):
             line = None
         if isinstance(line, dict) and all(isinstance(line.get(key, 0), int) for key in _WHOLE):
             lines.append(line)
-    bad = len(text.splitlines()) - len(lines)
-    if bad:
+    bad = len(rows) - len(lines)
+    if not rows:
+        missing.append(f"metrics.jsonl is empty: {then}.")
+    elif not lines:
+        missing.append("Not one line of metrics.jsonl can be read: there are no curves.")
+    elif bad:
         missing.append(f"{bad} line{'s' * (bad > 1)} of metrics.jsonl cannot be read.")
-    if not lines:
-        missing.append("metrics.jsonl is empty: nothing was trained yet.")
     return lines
 
 
-def _result(path: Path, missing: list[str]) -> dict[str, Any]:
+def _result(path: Path) -> dict[str, Any] | None:
+    """What result.json says: nothing where it is damaged, None where there is none."""
     try:
         result = json.loads(path.read_text())
     except OSError:
-        return {}
+        return None
     except (ValueError, RecursionError):
         result = None
     if not isinstance(result, dict) or not isinstance(result.get("methods"), dict):
-        missing.append("result.json is damaged.")
         return {}
     score = str(result.get("score", "test_accuracy"))
     sound = {name: values for name, values in result["methods"].items() if _is_sound(values, score)}

@@ -11,6 +11,13 @@ import torch
 from autoweight.errors import RunError, UserError
 from autoweight.storage.atomic import write_bytes
 
+_DIGEST = 32
+_ZIP = b"PK\x03\x04"  # what torch.save begins with
+
+
+class AnotherJobError(UserError):
+    """The checkpoint is whole, but of another job; a run's folder, which has no file to choose, says it otherwise."""
+
 
 class CheckpointFile:
     """One checkpoint of tensors, numbers and text under a name, with the one before it as a reserve."""
@@ -33,23 +40,25 @@ class CheckpointFile:
         write_bytes(self.path, hashlib.sha256(content).digest() + content)
 
     def load(self) -> dict[str, Any] | None:
-        """The newest whole checkpoint, or None where none was ever written."""
-        damaged = False
-        for path in (self.path, self.reserve):
-            if not path.exists():
-                continue
-            state = _read(path)
+        """The newest whole checkpoint, or None where none was ever written.
+
+        `UserError` where somebody else's file is in its place, which stays as it is.
+        """
+        there = {path: path.read_bytes() for path in (self.path, self.reserve) if path.exists()}
+        if there and not any(map(_looks_like_ours, there.values())):
+            raise UserError(f"{next(iter(there))} is no checkpoint: name another file.")
+        damaged: list[str] = []
+        for path, content in there.items():
+            state = _read(content)
             if state is not None:
+                if damaged:
+                    warnings.warn(f"{damaged[0]}; the one before it is taken.", stacklevel=2)
                 return state
-            # Out of the way, or the next save would put it in the place of the whole one; kept, since it may be a file
-            # of somebody's that never was a checkpoint.
+            # Out of the way, or the next save would put it in the place of the whole one.
             kept = path.replace(path.with_name(path.name + ".damaged"))
-            warnings.warn(f"{path} is no whole checkpoint, and now called {kept.name}.", stacklevel=2)
-            damaged = True
+            damaged.append(f"{path} is no whole checkpoint, and now called {kept.name}")
         if damaged:
-            raise RunError(
-                f"no whole checkpoint is left in {self.path.parent}: start again, and this part begins anew."
-            )
+            raise RunError(f"{'; '.join(damaged)}: start again, and this part begins anew.")
         return None
 
     def remove(self) -> None:
@@ -58,9 +67,13 @@ class CheckpointFile:
         self.reserve.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    content = path.read_bytes()
-    digest, payload = content[:32], content[32:]
+def _looks_like_ours(content: bytes) -> bool:
+    """Whether a file may once have been a checkpoint: one that was cut short keeps its start, if anything."""
+    return not content or content[_DIGEST : _DIGEST + len(_ZIP)] == _ZIP
+
+
+def _read(content: bytes) -> dict[str, Any] | None:
+    digest, payload = content[:_DIGEST], content[_DIGEST:]
     if hashlib.sha256(payload).digest() != digest:
         return None
     state: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True)

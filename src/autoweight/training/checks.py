@@ -25,6 +25,8 @@ from autoweight.training.precision import is_halved
 from autoweight.training.schedules import check_schedule
 from autoweight.training.task import TASKS, forward
 
+_NO_TRUSTED = "pass some as val_data"
+
 
 def check_call(training: TrainingConfig | None, seed: int, device: str, checkpoint: str | Path | None = None) -> None:
     """Raise `UserError` for what a call from Python can get wrong before there are data."""
@@ -90,13 +92,14 @@ def check_method(
     val: Labelled | None,
     config: TrainingConfig,
     device: str = "cpu",
+    remedy: str = _NO_TRUSTED,
 ) -> None:
-    """Raise `UserError` for what would end a training by this method."""
+    """Raise `UserError` for what would end a training by this method; `remedy` is for want of trusted samples."""
     method.check_task(config.task)
     if isinstance(method, Weighted) and isinstance(method.weigher, Strategy):
         check_features(method.weigher.rule, config.task, "use a strategy that was found for it")
     if method.uses_trusted:
-        trusted_sizes(name, method, val, config)
+        trusted_sizes(name, method, val, config, remedy)
     if method.takes_slopes:
         _check_slopes(name, make_model, train, config, halved=is_halved(config.precision, torch.device(device)))
 
@@ -108,10 +111,12 @@ def check_features(rule: Rule, task: TaskName, remedy: str) -> None:
         require(feature in known, f"{task} has no feature '{feature}', but {', '.join(known)}: {remedy}.")
 
 
-def trusted_sizes(name: str, method: Method, val: Labelled | None, config: TrainingConfig) -> tuple[int, int]:
+def trusted_sizes(
+    name: str, method: Method, val: Labelled | None, config: TrainingConfig, remedy: str = _NO_TRUSTED
+) -> tuple[int, int]:
     """How many trusted samples a method learns from, and in batches of how many; `UserError` where they are too few."""
     if val is None:
-        raise UserError(f"{name} learns from trusted samples, and there are none: name some (--trusted).")
+        raise UserError(f"{name} learns from trusted samples, and there are none: {remedy}.")
     count = min(method.trusted_samples or len(val), len(val))
     batch_size = method.trusted_batch or config.batch_size
     require(
@@ -138,12 +143,28 @@ def _check_slopes(
                 "training.precision float32.",
             )
             return
+        entered = _layers_entered(model)
         try:
             slopes_along(model, inputs, labels, direction, TASKS[config.task].losses)
         except (RuntimeError, NotImplementedError) as error:  # a layer's own, or torch's
+            which = f" ({type(entered[-1]).__name__})" if entered else ""
             raise UserError(
-                f"{name} looks ahead, but a layer of the network cannot be differentiated forward: {first_line(error)}."
+                f"{name} looks ahead, but a layer of the network{which} cannot be differentiated forward: use another "
+                "network, or another method."
             ) from error
+
+
+def _layers_entered(model: nn.Module) -> list[nn.Module]:
+    """A list of the layers that are at work: where the network fails, the last of them did."""
+    entered: list[nn.Module] = []
+
+    def leave(layer: nn.Module, inputs: Any, outputs: Any) -> None:
+        entered.pop()
+
+    for layer in model.modules():
+        layer.register_forward_pre_hook(lambda own, inputs: entered.append(own))
+        layer.register_forward_hook(leave)
+    return entered
 
 
 def _made(make_model: Callable[[], nn.Module]) -> nn.Module:

@@ -15,7 +15,7 @@ from autoweight.workers.base import Crew, Problem, StageOutcome, Workers
 from autoweight.workers.distributed import DistributedWorkers
 from autoweight.workers.graphed import GraphedWorkers
 from autoweight.workers.sequential import SequentialWorkers
-from autoweight.workers.several import SeveralWorkers
+from autoweight.workers.several import SeveralWorkers, look_for_headroom
 from autoweight.workers.stacked import StackedWorkers
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "StackedWorkers",
     "StageOutcome",
     "Workers",
+    "look_for_headroom",
     "make_crew",
     "make_workers",
 ]

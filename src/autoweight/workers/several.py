@@ -148,12 +148,32 @@ class SeveralWorkers:
 
     def _say_headroom(self) -> None:
         for place, (oracle, gap) in enumerate(zip(self.oracles, self.largest_gaps, strict=True)):
-            if oracle is not None and gap < _HEADROOM:
-                warnings.warn(
-                    f"task {place + 1} leaves nothing to win: training without its wrong labels is at most "
-                    f"{100 * gap:.1f} points better. Train it longer, or count it as a guard against harm.",
-                    stacklevel=4,
-                )
+            if oracle is not None:
+                _warn_without_headroom(f"task {place + 1}", gap, ", or count it as a guard against harm")
+
+
+def look_for_headroom(
+    problem: Problem, num_starts: int, num_stages: int, seed: int, make_workers: Callable[..., Workers]
+) -> int:
+    """Say where a single task, which trains without an oracle beside it, leaves nothing to win; the steps it took."""
+    oracle = oracle_of(problem)
+    if oracle is None:
+        return 0
+    both = [make_workers(own, num_starts, num_starts) for own in (problem, oracle)]
+    for workers in both:
+        workers.begin(seed)
+    nothing, gap = torch.zeros(num_starts, problem.num_params), 0.0
+    for stage in range(num_stages):
+        plain, known = (workers.run_stage(stage, nothing).score for workers in both)
+        gap = max(gap, float((known - plain).max()))
+    _warn_without_headroom("the task", gap)
+    return sum(workers.network_steps for workers in both)
+
+
+def _warn_without_headroom(task: str, gap: float, else_: str = "") -> None:
+    if gap < _HEADROOM:
+        better = f"training without its wrong labels is at most {100 * gap:.1f} points better"
+        warnings.warn(f"{task} leaves nothing to win: {better}. Train it longer{else_}.", stacklevel=5)
 
 
 def _nothing() -> None:

@@ -86,7 +86,8 @@ def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
     targets = learn_targets(train, task)
     encode = KINDS[kind].encode(train, config, task)
     make = _Maker(encode, targets, config, task)
-    made, tested, checked = make(train), make(test), None if trusted is None else make(trusted)
+    made, checked = make(train), None if trusted is None else make(trusted)
+    tested = made if test is train else make(test)
     if checked is not None and train.marked is None:  # marked rows are in one part alone
         made, tested = _without_trusted(made, tested, checked, config, split=test is not train)
     return OwnData(made, tested, checked)

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from autoweight.config import DataConfig
-from autoweight.data.decoding import pillow
+from autoweight.data.decoding import UnreadableImageError, pillow
 from autoweight.data.image_folder import class_files
 from autoweight.data.images import Images, image_set
 from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows, read_utf8
+from autoweight.data.reading import SKIP
 from autoweight.errors import UserError, require
 
 _SIZES_LOOKED_AT = 64
@@ -57,25 +58,25 @@ def encode_images(content: Content, config: DataConfig) -> Encoder:
 
 
 def _decoded(images: Images, config: DataConfig) -> Encoded:
-    whys: dict[int, str] = {}
+    skipped: dict[int, str] = {}
 
     def one(position: int) -> Tensor | None:
         try:
             return images[position][0]
-        except UserError as error:
+        except UnreadableImageError as error:
             if config.bad_samples == "refuse":
-                raise
-            whys[position] = str(error).partition(" cannot be read")[0]
+                raise UserError(f"{error.clause}: replace or remove it, or {SKIP}.") from error
+            skipped[position] = error.name
             return None
 
     with ThreadPoolExecutor(_THREADS) as threads:
         decoded = list(threads.map(one, range(len(images))))
     kept = np.array([place for place, image in enumerate(decoded) if image is not None], dtype=int)
-    if whys:
-        shown = ", ".join(why for _, why in sorted(whys.items())[:5])
-        warnings.warn(f"{len(whys)} images cannot be read and were skipped: {shown}.", stacklevel=5)
+    if skipped:
+        shown = ", ".join(name for _, name in sorted(skipped.items())[:5])
+        warnings.warn(f"{len(skipped)} images cannot be read and were skipped: {shown}.", stacklevel=5)
     require(len(kept) > 0, "not one of the images can be read.")
-    return Encoded(torch.stack([image for image in decoded if image is not None]), kept if whys else None)
+    return Encoded(torch.stack([image for image in decoded if image is not None]), kept if skipped else None)
 
 
 def _rows(folder: Path) -> Rows:
