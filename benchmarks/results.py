@@ -32,6 +32,7 @@ BEGIN, END = "<!-- made by `make results` -->", "<!-- end of what `make results`
 
 RETIMED = "-late"
 TODAY = 100  # epochs of a training that the paper does not have
+GROUPS = ("right", "wrong", "rare", "other")  # of samples, whose mean weights are kept
 
 
 class Task(NamedTuple):
@@ -65,10 +66,12 @@ def add(run: Path, name: str, strategy: str = "") -> None:
     result = json.loads((run / "result.json").read_text()) | {"config": config}
     metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     if "search" in result:
-        result["search"]["guesses"] = guesses(metrics)
+        # how far the agent's guess was ahead of the reference at the end of every episode, choices at the end included
+        gains = {line["episode"]: line["greedy_gain"] for line in metrics if line["event"] == "search"}
+        result["search"]["guesses"] = [round(gain, 4) for gain in gains.values()]
     for method, values in result["methods"].items():
         if method != EARLY_STOP:  # whose curve is uniform's
-            for figure in ("val_score", "train_loss"):
+            for figure in ("val_score", "train_loss", "mean_weights"):
                 values[figure] = [curve(metrics, method, seed, figure) for seed in result["seeds"]]
     collect(kept_runs() | {name: result})
     RUNS.mkdir(parents=True, exist_ok=True)
@@ -78,16 +81,13 @@ def add(run: Path, name: str, strategy: str = "") -> None:
         shutil.copyfile(run / result["search"]["strategy"], STRATEGIES / f"{name}.safetensors")
 
 
-def guesses(metrics: list[dict[str, Any]]) -> list[float]:
-    """How far the agent's guess was ahead of the reference at the end of every episode, choices at the end included."""
-    episodes = {line["episode"]: line["greedy_gain"] for line in metrics if line["event"] == "search"}
-    return [round(gain, 4) for gain in episodes.values()]
-
-
-def curve(metrics: list[dict[str, Any]], method: str, seed: int, figure: str) -> list[float]:
+def curve(metrics: list[dict[str, Any]], method: str, seed: int, figure: str) -> list[Any]:
     """A figure of every stage; a training on all images has seen the validation images too."""
     own = [line for line in metrics if line["event"] == "stage" and (line["method"], line["seed"]) == (method, seed)]
-    return [round(line[figure], 4) for line in own]
+    if figure != "mean_weights":
+        return [round(line[figure], 4) for line in own]
+    groups = [line.get("weights", {}).get("groups", {}) for line in own]
+    return [{name: round(one["weight"], 3) for name, one in of.items() if name in GROUPS} for of in groups]
 
 
 def kept_runs() -> Runs:

@@ -1,7 +1,7 @@
 """The paper's two figures from kept runs, as pictures of docs/results.md: `make results` draws them.
 
 The loss gap is the mean batch loss of a weighted network less that of one without weights, stage by stage. The mean
-weights are those of samples with right and with wrong labels.
+weights are those of samples with right and with wrong labels, or of rare and of other classes.
 """
 
 import re
@@ -17,10 +17,11 @@ Runs = dict[str, dict[str, Any]]
 # name in the legend, the run and the method that weighs, the run that has uniform
 TRAININGS = (
     ("CIFAR-10, 40 % redrawn, auto", "cifar10-today-0.4-auto", "auto", "cifar10-today-0.4-rivals"),
-    ("CIFAR-10, alike classes confused, law", "cifar10-today-0-asymmetric", "law", "cifar10-today-asymmetric-0.4"),
+    ("CIFAR-10, alike classes confused, law", "cifar10-today-0-asymmetric-0.4", "law", "cifar10-today-asymmetric-0.4"),
     ("CIFAR-100, 40 % redrawn, auto", "cifar100-today-0.4-auto", "auto", "cifar100-today-0.4"),
     ("CIFAR-10, nothing wrong, law", "cifar10-today-0-clean", "law", "cifar10-today-clean"),
 )
+LONG_TAILS = {"CIFAR-10": "cifar10-longtail-auto", "CIFAR-100": "cifar100-longtail-auto"}
 SEARCH, EPISODES = "cifar10-today-0", (0, 3, 7)
 _LEGEND = 20  # height of a line
 _STYLE = Path(svg.__file__).with_name("page.css").read_text() + "svg { background: var(--card); }"
@@ -33,6 +34,7 @@ def draw(runs: Runs, folder: Path) -> None:
         "loss-gap": ("loss gap", _gaps(runs)),
         "loss-gap-search": ("loss gap", _search_gaps(runs)),
         "mean-weights": ("mean weight", _weights(runs)),
+        "mean-weights-rare": ("mean weight", _rare_weights(runs)),
     }
     for name, (y_name, series) in pictures.items():
         if not series:
@@ -68,6 +70,18 @@ def _weights(runs: Runs) -> list[Series]:
         if "wrong" not in stages[0]:  # nothing is wrong
             continue
         series += [Series(f"{name}: {kind}", [stage[kind] for stage in stages]) for kind in ("right", "wrong")]
+    return series
+
+
+def _rare_weights(runs: Runs) -> list[Series]:
+    series = []
+    for name, run in LONG_TAILS.items():
+        for values in runs[run]["methods"].values() if run in runs else ():
+            kinds = {"rare": "classes below half the mean size", "other": "the others"}
+            series += [
+                Series(f"{name}: {what}", [one[kind] for one in values["mean_weights"][0]])
+                for kind, what in kinds.items()
+            ]
     return series
 
 

@@ -44,12 +44,12 @@ class CheckpointFile:
 
         `UserError` where somebody else's file is in its place, which stays as it is.
         """
-        there = {path: path.read_bytes() for path in (self.path, self.reserve) if path.exists()}
-        if there and not any(map(_looks_like_ours, there.values())):
-            raise UserError(f"{next(iter(there))} is no checkpoint: name another file.")
+        there = [path for path in (self.path, self.reserve) if path.exists()]
+        if there and not any(map(_looks_like_ours, there)):
+            raise UserError(f"{there[0]} is no checkpoint: name another file.")
         damaged: list[str] = []
-        for path, content in there.items():
-            state = _read(content)
+        for path in there:
+            state = _read(path)
             if state is not None:
                 if damaged:
                     warnings.warn(f"{damaged[0]}; the one before it is taken.", stacklevel=2)
@@ -67,12 +67,15 @@ class CheckpointFile:
         self.reserve.unlink(missing_ok=True)
 
 
-def _looks_like_ours(content: bytes) -> bool:
+def _looks_like_ours(path: Path) -> bool:
     """Whether a file may once have been a checkpoint: one that was cut short keeps its start, if anything."""
-    return not content or content[_DIGEST : _DIGEST + len(_ZIP)] == _ZIP
+    with path.open("rb") as file:
+        start = file.read(_DIGEST + len(_ZIP))
+    return not start or start[_DIGEST:] == _ZIP
 
 
-def _read(content: bytes) -> dict[str, Any] | None:
+def _read(path: Path) -> dict[str, Any] | None:
+    content = path.read_bytes()
     digest, payload = content[:_DIGEST], content[_DIGEST:]
     if hashlib.sha256(payload).digest() != digest:
         return None
