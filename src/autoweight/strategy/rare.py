@@ -1,7 +1,8 @@
 """rare: what `auto` does about rare classes, for who knows that they are too rare.
 
-Idea    Each class counts by its frequency to the power of -0.75, however small the imbalance is: `auto` takes a small
-        one for natural. Labels are taken for right.
+Idea    Each class counts by the inverse root of its frequency, and by the whole inverse once seven to eight tenths of
+        the training are done, however small the imbalance is: `auto` takes a small one for natural. Labels are taken
+        for right.
 Told    That classes are rarer in training than they should be. Where the test set is as imbalanced, it does harm.
 Found   On the tasks that `auto` was found on: it is `auto` without its condition, and adds no number of its own.
 Judged  On the families kept aside (docs/auto.md).
