@@ -223,3 +223,13 @@ def test_a_memory_follows_the_losses_to_their_device():
     second._reserved, second._to_check = True, False  # nothing can be read off the meta device
     elsewhere = [part.to("meta") for part in (*batch, torch.arange(6))]
     assert second.weigh(*elsewhere[:3], progress=0.1, indices=elsewhere[3]).device.type == "meta"
+
+
+@pytest.mark.parametrize(("sizes", "evident"), [((205, 65, 65, 65), False), ((135, 90, 90, 85), True)])
+def test_that_rare_labels_are_taken_for_a_common_class_is_no_evidence(sizes, evident):
+    """Half of the samples of the last class are firmly taken for the first, which is thrice as common, or is not."""
+    labels = torch.repeat_interleave(torch.arange(CLASSES), torch.tensor(sizes))
+    taken_for_first = (labels == 3) & (torch.arange(SAMPLES) % 2 == 0)
+    auto = aw.load("auto")
+    train(auto, torch.where(taken_for_first, 0, labels), labels=labels)
+    assert bool(auto.memory.census.opened) is evident

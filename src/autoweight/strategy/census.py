@@ -21,6 +21,7 @@ _SUSPICION = (0.4, 0.6)  # contradiction over confirmation: hard samples stay be
 _FIRMNESS = (0.5, 0.65)  # the same, of what lasts: what is learned slowly stays below 0.55
 _ON_TRIAL = 128  # samples, where that lies between the shares below
 _LEAST_SHARE, _MOST_SHARE = 1 / 16, 1 / 4  # of the samples that are on trial
+_OUTNUMBERED = 3  # times: labels that are so much rarer than what they are taken for are contradicted by that alone
 _HASH, _HASHES = 2654435761, 2**32  # Knuth's multiplicative hash spreads neighbours evenly
 _UNDECIDED = 0.01  # of the samples, as if they were contradicted by nothing: so that a few odd ones are no group
 _FEW = 2  # such samples at least
@@ -94,6 +95,11 @@ class Census:
     def on_trial(self, indices: Tensor) -> Tensor:
         """Which samples are: the same all along, once all have come."""
         return indices * _HASH % _HASHES < _HASHES * self._share_on_trial()
+
+    def outnumbered(self, labels: Tensor, believed: Tensor) -> Tensor:
+        """Which labels are far rarer than the classes believed in: that they are contradicted is no evidence."""
+        counts = self.counts[:, 0]
+        return _OUTNUMBERED * counts[labels] < counts[believed]
 
     def _share_on_trial(self) -> Tensor:
         return (_ON_TRIAL / self.num_samples()).clamp(_LEAST_SHARE, _MOST_SHARE)

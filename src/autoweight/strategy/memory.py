@@ -141,11 +141,12 @@ class Memory:
         leniency = self.census.leniency()[labels]
         new = (margins + leniency).clamp(max=1)
         old = self.columns["relative"][indices]
-        counted, on_trial = (old != _NONE) & valid, self.census.on_trial(indices) & valid
         before, believed = (
             torch.where((one < 0) & (rival >= 0), rival.long(), labels)
             for one, rival in zip((old, new), rivals, strict=True)
         )
+        counted = (old != _NONE) & valid
+        on_trial = self.census.on_trial(indices) & valid & ~self.census.outnumbered(labels, believed)
         self._put("relative", indices, new.where(on_trial, _NONE), valid)
         rows = row(torch.cat([old, new]), torch.cat([raw, margins]))
         self.census.move(rows, torch.cat([before, believed]), counted, on_trial)
