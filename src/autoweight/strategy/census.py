@@ -97,9 +97,12 @@ class Census:
         return indices * _HASH % _HASHES < _HASHES * self._share_on_trial()
 
     def outnumbered(self, labels: Tensor, believed: Tensor) -> Tensor:
-        """Which labels are far rarer than the classes believed in: that they are contradicted is no evidence."""
+        """Which labels are far rarer than the classes believed in: that they are contradicted is no evidence.
+
+        Nobody knows before all samples came.
+        """
         counts = self.counts[:, 0]
-        return _OUTNUMBERED * counts[labels] < counts[believed]
+        return (_OUTNUMBERED * counts[labels] < counts[believed]) & (self._seen() > 0)
 
     def _share_on_trial(self) -> Tensor:
         return (_ON_TRIAL / self.num_samples()).clamp(_LEAST_SHARE, _MOST_SHARE)
