@@ -19,7 +19,7 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import yaml
-from paper_figures import CLEAN, PAPER
+from paper_figures import CLEAN, PAPER, PEOPLE
 from results_figures import draw
 
 from autoweight.config import RunConfig
@@ -108,7 +108,7 @@ def task_of(config: dict[str, Any]) -> Task:
     elif data["imbalance"] == "step":
         rare = data["rare_classes"]
         biases.append(f"classes {min(rare)} to {max(rare)} cut by {data['imbalance_factor']:g}")
-    bias = ", ".join(biases) or CLEAN
+    bias = ", ".join(biases) or (PEOPLE if data["dataset"] == "cifar10n" else CLEAN)
     return Task(data["dataset"], bias, config["network"], training["epochs"], training["weight_decay"])
 
 

@@ -162,3 +162,17 @@ def test_strategies_that_go_by_belief_spare_whom_auto_spares(monkeypatch):
     assert belief(0.2, None) < -5
     assert belief(0.2, 0.1) > 3
     assert belief(0.005, 0.1) < -5
+
+
+def test_labels_that_are_outnumbered_are_in_neither_arm():
+    """Half of a rare class is taken for the common one, so never on trial: others would look more contradicted."""
+    memory, indices = Memory.empty(4000, 2), torch.arange(4000)
+    labels = (indices % 10 == 0).long()
+    taken_for = torch.where(indices % 20 == 0, 0, labels)
+    logits = 4.0 * torch.nn.functional.one_hot(taken_for, 2)
+    everyone = torch.ones(4000, dtype=torch.bool)
+    for _ in range(4):
+        margins = memory.margins(logits, labels, indices, torch.tensor(0.2), everyone)
+        taken = memory.relative(margins, labels, indices, everyone)
+        memory.spared(torch.ones(4000), taken, labels, indices, everyone, 0.3)
+    assert memory.sparing.arms[1].max() < 1  # of 200, in the first epoch, before classes are counted

@@ -175,7 +175,8 @@ class Memory:
         before = self.columns["taken_for"][indices].long()
         self._put("taken_for", indices, believed, valid)
         self.sparing.visit(before, believed, labels, valid)
-        self.sparing.follow(now < 0, on_trial, valid, num_samples)
+        comparable = valid & ~self.census.outnumbered(labels, believed)  # who is never on trial, however contradicted
+        self.sparing.follow(now < 0, on_trial, comparable, num_samples)
         spared = self.sparing.probability_right(mean, believed, labels).maximum(right)
         return torch.lerp(right, spared, self.sparing.extent(progress, self.census.opened) * ~on_trial)
 
