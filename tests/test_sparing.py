@@ -29,35 +29,58 @@ def test_a_label_is_as_often_right_as_wrong_at_twice_its_share_among_samples_of_
 
 
 @pytest.mark.parametrize(
-    ("on_trial", "others", "visits", "progress", "extent"),
+    ("on_trial", "others", "visits", "safe"),
     [
-        (0.4, 0.4, 3000.0, 0.1, 1.0),
-        (0.4, 0.4, 3000.0, 0.45, 0.5),  # it fades
-        (0.4, 0.4, 3000.0, 0.5, 0.0),  # and ends
-        (0.4, 0.2, 3000.0, 0.1, 0.0),  # what others lack was memorised
-        (0.4, 0.4, 100.0, 0.1, 0.0),  # too few to tell
-        (0.0, 0.0, 3000.0, 0.1, 0.0),  # nothing is contradicted
+        (0.4, 0.4, 3000.0, 1.0),
+        (0.4, 0.2, 3000.0, 0.0),  # what others lack was memorised
+        (0.4, 0.4, 100.0, 0.0),  # too few to tell
+        (0.0, 0.0, 3000.0, 0.0),  # nothing is contradicted
     ],
 )
-def test_nobody_is_spared_late_or_where_samples_are_memorised_or_may_be(on_trial, others, visits, progress, extent):
-    for done in (progress, torch.tensor(progress, dtype=torch.float64)):
-        sparing = filled(on_trial, others, visits)
-        sparing.extent(0.1, OPENED)
-        assert sparing.extent(done, OPENED).item() == pytest.approx(extent, abs=1e-4)
-        assert sparing.extent(done, ~OPENED).item() == 0
+def test_nobody_is_spared_where_samples_are_memorised_or_may_be(on_trial, others, visits, safe):
+    sparing = filled(on_trial, others, visits)
+    assert sparing.safe(OPENED).item() == pytest.approx(safe, abs=1e-4)
+    assert sparing.safe(~OPENED).item() == 0
 
 
 def test_between_the_limits_the_standard_error_counts_five_times():
     error = (0.6 / 0.4 / 3000) ** 0.5
     expected = (0.3 - (1 - 0.34 / 0.4) - 5 * error) / 0.1
-    assert filled(0.4, 0.34).extent(0.0, OPENED).item() == pytest.approx(expected, abs=1e-4)
+    assert filled(0.4, 0.34).safe(OPENED).item() == pytest.approx(expected, abs=1e-4)
 
 
-def test_where_evidence_comes_late_sparing_lasts_for_a_fifth_of_the_training():
-    sparing = filled(0.4, 0.4)
-    assert sparing.extent(0.6, ~OPENED).item() == 0
-    extents = [sparing.extent(progress, OPENED).item() for progress in (0.7, 0.8, 0.85, 0.9, 0.95)]
-    assert extents == pytest.approx([1, 1, 0.5, 0, 0], abs=1e-4)
+def test_single_samples_are_spared_in_the_first_half():
+    for number in (float, lambda done: torch.tensor(done, dtype=torch.float64)):
+        sparing = Sparing.empty(3)
+        early = [sparing.clock(number(done), OPENED)[0].item() for done in (0.1, 0.4, 0.45, 0.5, 0.9)]
+        assert early == pytest.approx([1, 1, 0.5, 0, 0], abs=1e-4)
+
+
+def test_where_evidence_comes_late_they_are_for_a_fifth_of_the_training():
+    sparing = Sparing.empty(3)
+    sparing.clock(0.6, ~OPENED)
+    early = [sparing.clock(progress, OPENED)[0].item() for progress in (0.7, 0.8, 0.85, 0.9, 0.95)]
+    assert early == pytest.approx([1, 1, 0.5, 0, 0], abs=1e-4)
+
+
+def test_whether_a_problem_is_hard_is_settled_by_evidence_in_the_middle_or_later():
+    sparing = Sparing.empty(3)
+    assert [bool(sparing.clock(done, opened)[1]) for done in (0.4, 0.5, 0.9) for opened in (OPENED, ~OPENED)] == [
+        *(False, False),
+        *(True, False),
+        *(True, False),
+    ]
+
+
+def test_a_problem_is_hard_where_two_fifths_of_what_is_contradicted_are_probable_and_may_be_right():
+    sparing, contradicted = Sparing.empty(3), torch.tensor([True] * 4 + [False])
+    right, own = torch.tensor([0.9, 0.8, 0.9, 0.0, 1.0]), torch.tensor([0.3, 0.2, 0.05, 0.3, 0.9])
+    everyone = torch.tensor([True] * 5)
+    sparing.doubt(contradicted, right, own, everyone, torch.tensor(5))
+    assert_close(sparing.doubts, torch.tensor([4.0, 1.7]))  # the third is improbable, the fourth rather wrong
+    assert sparing.hard().item() == pytest.approx((1.7 / 4 - 0.35) / 0.1, abs=1e-4)
+    sparing.doubt(contradicted, right, own, ~everyone, torch.tensor(5))
+    assert_close(sparing.doubts, torch.tensor([4.0, 1.7]))
 
 
 def test_the_arms_are_followed_over_an_epoch():
@@ -104,20 +127,43 @@ def ready(opened=True):
     return memory
 
 
+def hard(share=1.0):
+    """A training past its middle in which this share of what is contradicted would have been spared."""
+    memory = ready()
+    memory.sparing.began.fill_(0.1)
+    memory.sparing.doubts.copy_(torch.tensor([1000.0, 1000 * share]))
+    return memory
+
+
 def test_a_half_hearted_contradiction_is_spared_early_and_a_firm_one_is_not():
     index = next(i for i in range(100) if not ready().census.on_trial(torch.tensor(i)))
     assert visit(ready(), 0.2, index, 0.1) > 0.95
     assert visit(ready(), 0.005, index, 0.1) < 0.05
-    late = ready()
-    late.sparing.began.fill_(0.1)
-    assert visit(late, 0.2, index, 0.6) == 0
+    assert visit(hard(0.0), 0.2, index, 0.45) == pytest.approx(visit(ready(), 0.2, index, 0.1) / 2, abs=1e-3)
+    assert visit(hard(0.0), 0.2, index, 0.6) == 0
     assert visit(ready(opened=False), 0.2, index, 0.1) == 0  # without evidence there is nothing to be spared from
     assert visit(ready(), 0.005, index, 0.1, right=0.7) == pytest.approx(0.7)  # sparing takes no weight away
 
 
-def test_samples_on_trial_are_never_spared():
+@pytest.mark.parametrize(("share", "weight"), [(0.3, 0.0), (0.4, 0.5), (0.5, 1.0)])
+def test_where_problems_are_hard_everybody_is_spared_late_however_improbable(share, weight):
+    index = next(i for i in range(100) if not ready().census.on_trial(torch.tensor(i)))
+    assert visit(hard(share), 0.005, index, 0.6) == pytest.approx(weight, abs=1e-4)
+    assert visit(hard(share), 0.005, index, 0.2) < 0.05  # not before
+
+
+def test_nothing_is_counted_late():
+    memory = hard()
+    before = memory.sparing.arms.clone(), memory.sparing.doubts.clone()
+    visit(memory, 0.2, 0, 0.6)
+    assert torch.equal(memory.sparing.arms, before[0])
+    assert torch.equal(memory.sparing.doubts, before[1])
+
+
+@pytest.mark.parametrize("progress", [0.1, 0.6])
+def test_samples_on_trial_are_never_spared(progress):
     index = next(i for i in range(100) if ready().census.on_trial(torch.tensor(i)))
-    assert visit(ready(), 0.2, index, 0.1) == 0
+    assert visit(hard(), 0.2, index, progress) == 0
 
 
 def test_the_label_s_probability_is_remembered_over_half_of_all_visits():

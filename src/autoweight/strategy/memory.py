@@ -175,10 +175,14 @@ class Memory:
         before = self.columns["taken_for"][indices].long()
         self._put("taken_for", indices, believed, valid)
         self.sparing.visit(before, believed, labels, valid)
-        comparable = valid & ~self.census.outnumbered(labels, believed)  # who is never on trial, however contradicted
-        self.sparing.follow(now < 0, on_trial, comparable, num_samples)
-        spared = self.sparing.probability_right(mean, believed, labels).maximum(right)
-        return torch.lerp(right, spared, self.sparing.extent(progress, self.census.opened) * ~on_trial)
+        early, settled = self.sparing.clock(progress, self.census.opened)
+        outnumbered = self.census.outnumbered(labels, believed)  # who is never on trial, however contradicted
+        self.sparing.follow(now < 0, on_trial, valid & (early > 0) & ~outnumbered, num_samples)
+        may_be = self.sparing.probability_right(mean, believed, labels)
+        self.sparing.doubt(believed != labels, may_be, mean, valid & ~settled, num_samples)
+        single = (may_be - right).clamp(min=0) * early
+        everyone = (1 - right - single) * self.sparing.hard() * settled
+        return right + (single + everyone) * self.sparing.safe(self.census.opened) * ~on_trial
 
     def _remember_own(self, own: Tensor, indices: Tensor, valid: Tensor, num_samples: Tensor) -> Tensor:
         """Means of the labels' probabilities over about the last half of all visits, at least some ten of them."""

@@ -6,6 +6,9 @@ class. To spare such labels is safe only while the network does not memorise wha
 samples on trial, which are never spared: as long as labels of all others are contradicted about as often as theirs,
 nothing is memorised. On small sets this cannot be told, so nobody is spared. And it ends in the middle of the training,
 or somewhat after evidence came, since memorising comes with small learning rates, and once it is seen it is too late.
+
+Where two fifths of what is contradicted in the middle would be spared, the problem is hard, and contradiction says
+little: to leave out would do more harm than wrong labels do. So everybody is spared from then on.
 """
 
 import torch
@@ -19,6 +22,8 @@ _ERRORS = 5.0  # standard errors that are added to it, so that it has to be know
 _ENDS = 0.5  # of the training: later, sparing would be memorising
 _LASTS = 0.2  # of the training at least: where evidence comes late, so does memorising
 _FADES = 0.1  # of the training, before it ends
+_PROBABLE = 0.1  # of a label: what is less probable is not taken for hard, though it may be spared
+_HARD = (0.35, 0.45)  # of the contradicted labels that are probable and would be spared: from the second on, all are
 
 
 class Sparing:
@@ -27,6 +32,7 @@ class Sparing:
     def __init__(self, tensors: dict[str, Tensor]) -> None:
         self.pairs = tensors["pairs"]  # samples by the class believed in and by label, [classes, classes]
         self.arms = tensors["arms"]  # [2, 2]: visits in about an epoch, and those contradicted; on trial, and others
+        self.doubts = tensors["doubts"]  # [2]: contradicted labels in about an epoch, and those of them that are hard
         self.began = tensors["began"]  # how much of the training was done when evidence came first
 
     @classmethod
@@ -37,6 +43,7 @@ class Sparing:
             {
                 "pairs": torch.zeros(counted, counted, dtype=torch.int32, device=device),
                 "arms": torch.zeros(2, 2, dtype=torch.float32, device=device),
+                "doubts": torch.zeros(2, dtype=torch.float32, device=device),
                 "began": torch.ones((), dtype=torch.float32, device=device),
             }
         )
@@ -57,17 +64,33 @@ class Sparing:
         seen = torch.stack([arms.sum(dim=-1), (arms & contradicted).sum(dim=-1)])
         self.arms.mul_(1 - (valid.sum() / num_samples).clamp(max=1)).add_(seen)
 
-    def extent(self, progress: float | Tensor, opened: Tensor) -> Tensor:
-        """How far to spare, from 0 to 1: not without evidence, where samples are memorised, or may be, nor late."""
+    def doubt(self, contradicted: Tensor, right: Tensor, own: Tensor, valid: Tensor, num_samples: Tensor) -> None:
+        """Follow how many labels are contradicted, and how many of these are hard: probable, and rather `right`."""
+        among = contradicted & valid
+        seen = torch.stack([among.sum(), (right * (own > _PROBABLE) * among).sum()])
+        self.doubts.mul_(1 - (valid.sum() / num_samples).clamp(max=1)).add_(seen)
+
+    def clock(self, progress: float | Tensor, opened: Tensor) -> tuple[Tensor, Tensor]:
+        """How far single samples are still spared, from 1 to 0, and whether it is settled if the problem is hard.
+
+        When evidence came first is noted.
+        """
         done = torch.as_tensor(progress, dtype=torch.float32, device=opened.device)
         self.began.copy_(torch.where(opened, self.began.minimum(done), self.began))
         ends = (self.began + _LASTS).clamp(min=_ENDS)
+        return ((ends - done) / _FADES).clamp(0, 1), opened & (done >= _ENDS)
+
+    def safe(self, opened: Tensor) -> Tensor:
+        """How far sparing is safe, from 0 to 1: where samples are not memorised, and that is known."""
         seen, contradicted = self.arms
         on_trial, others = (contradicted / seen.clamp(min=1)).clamp(min=1e-3)
         error = ((1 - on_trial) / (on_trial * seen[0].clamp(min=1))).sqrt()
         memorised = 1 - others / on_trial + _ERRORS * error
-        known_not_to = (_MEMORISED[1] - memorised) / (_MEMORISED[1] - _MEMORISED[0])
-        return known_not_to.clamp(0, 1) * ((ends - done) / _FADES).clamp(0, 1) * opened
+        return ((_MEMORISED[1] - memorised) / (_MEMORISED[1] - _MEMORISED[0])).clamp(0, 1) * opened
+
+    def hard(self) -> Tensor:
+        """How far everybody is to be spared, from 0 to 1."""
+        return ((self.doubts[1] / self.doubts[0].clamp(min=1) - _HARD[0]) / (_HARD[1] - _HARD[0])).clamp(0, 1)
 
     def probability_right(self, own: Tensor, believed: Tensor, labels: Tensor) -> Tensor:
         """By the labels' `own` remembered probabilities: 1 for those that are believed in."""
