@@ -58,6 +58,8 @@ class Taken(NamedTuple):
     """The classes believed in."""
     on_trial: Tensor
     """Which samples are on trial."""
+    outnumbered: Tensor
+    """Which labels are far rarer than the classes believed in: never on trial, however contradicted."""
 
 
 class Memory:
@@ -146,12 +148,13 @@ class Memory:
             for one, rival in zip((old, new), rivals, strict=True)
         )
         counted = (old != _NONE) & valid
-        on_trial = self.census.on_trial(indices) & valid & ~self.census.outnumbered(labels, believed)
+        outnumbered = self.census.outnumbered(labels, believed)
+        on_trial = self.census.on_trial(indices) & valid & ~outnumbered
         self._put("relative", indices, new.where(on_trial, _NONE), valid)
         rows = row(torch.cat([old, new]), torch.cat([raw, margins]))
         self.census.move(rows, torch.cat([before, believed]), counted, on_trial)
         self.census.follow((old < 0) & counted & on_trial, now + leniency, valid)
-        return Taken(new, believed, on_trial)
+        return Taken(new, believed, on_trial, outnumbered)
 
     def spared(
         self,
@@ -169,14 +172,13 @@ class Memory:
         """
         if progress is None or not len(self.sparing.pairs) or len(self) < _LEAST_SPARED:
             return right
-        (now, own, *_), (_, believed, on_trial) = self._visit, taken
+        (now, own, *_), (_, believed, on_trial, outnumbered) = self._visit, taken
         num_samples = self.census.num_samples()
         mean = self._remember_own(own, indices, valid, num_samples)
         before = self.columns["taken_for"][indices].long()
         self._put("taken_for", indices, believed, valid)
         self.sparing.visit(before, believed, labels, valid)
         early, settled = self.sparing.clock(progress, self.census.opened)
-        outnumbered = self.census.outnumbered(labels, believed)  # who is never on trial, however contradicted
         self.sparing.follow(now < 0, on_trial, valid & (early > 0) & ~outnumbered, num_samples)
         may_be = self.sparing.probability_right(mean, believed, labels)
         self.sparing.doubt(believed != labels, may_be, mean, valid & ~settled, num_samples)
