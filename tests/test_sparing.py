@@ -222,3 +222,23 @@ def test_labels_that_are_outnumbered_are_in_neither_arm():
         taken = memory.relative(margins, labels, indices, everyone)
         memory.spared(torch.ones(4000), taken, labels, indices, everyone, 0.3)
     assert memory.sparing.arms[1].max() < 1  # of 200, in the first epoch, before classes are counted
+
+
+def test_a_memory_that_spares_goes_on_from_its_state_to_the_same_weights():
+    labels, auto, other = torch.arange(2400) % 5, aw.load("auto"), aw.load("auto")
+    wrong = torch.rand(2400, generator=torch.Generator().manual_seed(0)) < 0.3
+    looks = 3.0 * torch.nn.functional.one_hot((labels + wrong.long()) % 5, 5)
+
+    def weights(weigher, step):
+        generator = torch.Generator().manual_seed(step)
+        indices = torch.randperm(2400, generator=generator)[:600]
+        logits = looks[indices] + torch.randn(600, 5, generator=generator)
+        return weigher.weigh(torch.ones(600), logits, labels[indices], progress=step / 40, indices=indices)
+
+    for step in range(25):
+        weights(auto, step)
+    other.load_state_dict(auto.state_dict())
+    assert other.memory.census.opened
+    assert (other.memory.sparing.doubts > 0).all()
+    for step in range(25, 40):
+        assert torch.equal(weights(auto, step), weights(other, step))
