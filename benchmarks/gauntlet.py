@@ -3,6 +3,7 @@
     python benchmarks/gauntlet.py                 all tasks, all methods; results/gauntlet.json and the table
     python benchmarks/gauntlet.py --quick         one seed, every other task: a first, noisy look
     python benchmarks/gauntlet.py --part judge --methods auto,gated     only these; other figures stay as they are
+    python benchmarks/gauntlet.py --part large --methods uniform,auto,oracle     large, hard ones, beside all others
     python benchmarks/gauntlet.py --cifar DIR     CIFAR-10 as well, from this folder; better on more cores
     python benchmarks/gauntlet.py --table         print the table of what was measured
 
@@ -20,11 +21,11 @@ from pathlib import Path
 import torch
 from gauntlet_data import FAMILIES, cifar10
 from gauntlet_methods import METHODS, TRUE_LABELS
-from gauntlet_tasks import CIFAR, FIND, JUDGE
+from gauntlet_tasks import CIFAR, FIND, JUDGE, LARGE
 from gauntlet_train import Run, Task
 
 RESULTS = Path(__file__).parents[1] / "results" / "gauntlet.json"
-PARTS = {"find": FIND, "judge": JUDGE, "all": FIND + JUDGE}
+PARTS = {"find": FIND, "judge": JUDGE, "all": FIND + JUDGE, "large": LARGE}
 SHOWN = ("uniform", "early_stop", "gated", "auto", "noise", "rare", "class_balanced", TRUE_LABELS)
 SUMMED = ("early_stop", "gated", "gce", "elr", "cleanlab", "auto", "noise", "rare", "class_balanced")
 GAP = 0.03  # below this there is nothing to recover

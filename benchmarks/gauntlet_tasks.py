@@ -162,3 +162,23 @@ CIFAR = [
 
 FIND = DIGITS + CLUSTERS + STROKES + TOPICS
 JUDGE = TABLES + TEACHER + SHAPES + REVIEWS + IMAGES
+
+_large = partial(_clusters, schedule="cosine", norm=True)
+FOUR_EACH = (("classes", 10), ("groups", 4))
+UNDERFIT = {"options": FOUR_EACH, "size": 16000, "lr": 0.4, "decay": 2e-3, "epochs": 30, "batch": 128}
+OVERFIT = {"options": FOUR_EACH, "size": 16000, "lr": 0.1, "decay": 5e-4, "epochs": 60, "batch": 128}
+DECAYED = {"optimizer": "adamw", "lr": 2e-3, "decay": 0.05, "epochs": 25}
+LARGE = [
+    _large("uniform", 0.2, **UNDERFIT),
+    _large("sample", 0.3, **UNDERFIT),
+    _large("uniform", 0.4, **UNDERFIT),
+    _large("asymmetric", 0.4, **UNDERFIT),
+    _large("uniform", 0.2, **OVERFIT),
+    _large("sample", 0.3, **OVERFIT),
+    _large("asymmetric", 0.4, **OVERFIT),
+    _clusters("sample", 0.3, options=(*FIVE, ("groups", 6)), size=20000, **ADAM, epochs=20, batch=128, dropout=0.3),
+    _clusters("sample", 0.3, options=(*TWO, ("groups", 8)), size=20000, **ADAM, epochs=15, batch=128, dropout=0.2),
+    _large("sample", 0.3, options=(("classes", 4), ("apart", 0.7), ("groups", 3)), size=12000, **DECAYED, batch=256),
+    _large("sample", 0.3, options=(("classes", 3), ("apart", 0.6), ("groups", 4)), size=8000, **DECAYED, batch=128),
+]
+"""Hard ones that are large enough for sparing, whether networks memorise them or not: strategy/sparing.py."""

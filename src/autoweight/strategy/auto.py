@@ -11,8 +11,8 @@ Idea    A wrong label is one that the network, whatever it knows by now, keeps c
         mean of 1 within each class. Rare classes are raised where the imbalance is so large that it looks made.
 Told    Nothing: no search, no trusted samples, no noise rate. It needs the samples' indices.
 Knobs   None.
-Cost    Element-wise work on one batch of logits, one or two milliseconds on a CPU, 40 bytes a sample and four a pair
-        of classes.
+Cost    Element-wise work on one batch of logits, about two milliseconds on a CPU, 40 bytes a sample and four a pair of
+        classes.
 """
 
 import torch

@@ -168,9 +168,9 @@ class Census:
         has is kept in `opened`.
         """
         margins = self.margins()
-        knowledge = _ramp(margins.agreement, *_KNOWLEDGE) * _ramp(margins.bimodality, *_TWO_GROUPS)
-        suspicion = knowledge * _ramp(margins.contradiction, *_SUSPICION)
-        evidence = knowledge * _ramp(margins.contradiction * margins.lasting, *_FIRMNESS)
+        knowledge = ramp(margins.agreement, *_KNOWLEDGE) * ramp(margins.bimodality, *_TWO_GROUPS)
+        suspicion = knowledge * ramp(margins.contradiction, *_SUSPICION)
+        evidence = knowledge * ramp(margins.contradiction * margins.lasting, *_FIRMNESS)
         odds = (evidence / (1 - evidence).clamp(min=1e-6)) ** _SWITCH
         seen = self._seen()
         strength = odds / (1 + odds) * seen
@@ -185,10 +185,10 @@ class Census:
         """
         margins = self.margins()
         low, high = (
-            early + (late - early) * _ramp(progress, 0.0, 0.5)
+            early + (late - early) * ramp(progress, 0.0, 0.5)
             for early, late in zip(_KNOWLEDGE, _LATE_KNOWLEDGE, strict=True)
         )
-        knowledge = _ramp(margins.agreement, low, high) * self._seen()
+        knowledge = ramp(margins.agreement, low, high) * self._seen()
         return knowledge.float(), margins.contradicted.float()
 
     def rarity(self, progress: Tensor, made: bool = False) -> Tensor:
@@ -199,15 +199,15 @@ class Census:
         counts = self.counts[:, 0].float()
         known = counts.clamp(min=1)
         most = known.amax()
-        looks_made = _ramp((most / known.where(counts > 0, most).amin()).log(), *map(log, _IMBALANCE))
+        looks_made = ramp((most / known.where(counts > 0, most).amin()).log(), *map(log, _IMBALANCE))
         early, late = _TEMPER
-        power = (early + (late - early) * _ramp(progress, *_LATE)) * self._seen()
+        power = (early + (late - early) * ramp(progress, *_LATE)) * self._seen()
         factors = known ** -(power if made else power * looks_made)
         return factors * counts.sum().clamp(min=1) / (factors * counts).sum().clamp(min=1)
 
     def _seen(self) -> Tensor:
         """From 0, while samples come for the first time, to 1."""
-        return _ramp(self.num_visits / self.num_samples(), *_VISITS)
+        return ramp(self.num_visits / self.num_samples(), *_VISITS)
 
     def within_class(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
         """Weights over the mean weight of their class, so that no class is forgotten and steps keep their size."""
@@ -220,7 +220,8 @@ class Census:
         return weights / self.class_weights[labels].clamp(min=_LEAST_MEAN)
 
 
-def _ramp(value: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
+def ramp(value: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
+    """From 0 at `low` to 1 at `high`, whichever is larger, and no further."""
     return ((value - low) / (high - low)).clamp(0, 1)
 
 

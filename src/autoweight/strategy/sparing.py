@@ -14,6 +14,8 @@ little: to leave out would do more harm than wrong labels do. So everybody is sp
 import torch
 from torch import Tensor
 
+from autoweight.strategy.census import ramp
+
 _MOST_CLASSES = 1024  # of which pairs are counted; with more, nobody is spared
 _TIMES = 2.0  # the share of a label among the samples of a look: twice that probability is as often right as wrong
 _STEEPNESS = 3.0  # of that judgement: power of the ratio
@@ -86,11 +88,11 @@ class Sparing:
         on_trial, others = (contradicted / seen.clamp(min=1)).clamp(min=1e-3)
         error = ((1 - on_trial) / (on_trial * seen[0].clamp(min=1))).sqrt()
         memorised = 1 - others / on_trial + _ERRORS * error
-        return ((_MEMORISED[1] - memorised) / (_MEMORISED[1] - _MEMORISED[0])).clamp(0, 1) * opened
+        return ramp(memorised, *reversed(_MEMORISED)) * opened
 
     def hard(self) -> Tensor:
         """How far everybody is to be spared, from 0 to 1."""
-        return ((self.doubts[1] / self.doubts[0].clamp(min=1) - _HARD[0]) / (_HARD[1] - _HARD[0])).clamp(0, 1)
+        return ramp(self.doubts[1] / self.doubts[0].clamp(min=1), *_HARD)
 
     def probability_right(self, own: Tensor, believed: Tensor, labels: Tensor) -> Tensor:
         """By the labels' `own` remembered probabilities: 1 for those that are believed in."""
