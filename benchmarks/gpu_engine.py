@@ -21,9 +21,9 @@ from autoweight import Constant, Uniform
 from autoweight.config import TrainingConfig
 from autoweight.data import Samples
 from autoweight.data.loader import Loader
+from autoweight.methods import TrainingFacts, make_method
 from autoweight.methods.method import Weighted
 from autoweight.models import make_network
-from autoweight.strategy.auto import Auto
 from autoweight.training.captured import CapturedSteps, repeatable_kernels
 from autoweight.training.steps import PlainSteps, Slot
 from autoweight.workers import GraphedWorkers, Problem, SequentialWorkers
@@ -83,11 +83,13 @@ def step_operations(network: str, batch_size: int) -> int:
     return counter.get_total_flops() * batch_size // 2
 
 
-def make_slots(network: str, count: int, config: TrainingConfig, data: Samples, weigher=Uniform) -> list[Slot]:
+def make_slots(
+    network: str, count: int, config: TrainingConfig, data: Samples, method=lambda: Weighted(Uniform()), recorded=False
+) -> list[Slot]:
     """Fresh networks that share their batches."""
     loader = Loader(data, config.batch_size, 0, "crop_flip")
     models = [make_network(network, SHAPE, 10).to(DEVICE, memory_format=torch.channels_last) for _ in range(count)]
-    return [Slot(model, loader, Weighted(weigher()), config) for model in models]
+    return [Slot(model, loader, method(), config, recorded=recorded) for model in models]
 
 
 def captured_time(slots: list[Slot], config: TrainingConfig, steps: int) -> float:
@@ -139,30 +141,34 @@ def pairs(rate: float, network: str) -> None:
 
 
 def single(rate: float) -> None:
-    """One ResNet-18 at batch 128: what compiling and weighting change."""
-    print("\none resnet18, batch 128        step ms, two networks   200 epochs of 50,000 images, s")
-    data = images(50_000)
-    for compiled in (False, True):
-        weighting(data, compiled)
-        torch.cuda.empty_cache()
-    print(f"  floor {step_operations('resnet18', 128) / rate * 1000:.3f} ms")
+    """One ResNet-18 at batch 128: what weighting, recording and rivals that need no second look cost, compiled.
 
-
-def weighting(data: Samples, compiled: bool) -> None:
-    """A plain step against weighted ones. Two networks of each, since one that was built first is sometimes slow."""
-    config, epoch = training(128, compile=compiled), 390
-    weighers = {"uniform": Uniform, "law-weighted": Constant, "auto, with a memory": Auto}
+    Two networks of each kind, in turns, since one that was built first is sometimes slow.
+    """
+    print("\none resnet18, batch 128, compiled    step ms, two networks   200 epochs of 50,000 images, s")
+    data, config, steps = images(50_000), training(128, compile=True), 200
+    facts = TrainingFacts(data.class_counts, data.clean)
+    named = {name: partial(make_method, name, facts, {}) for name in ("uniform", "auto", "gce", "elr")}
+    kinds = {
+        "uniform": (named["uniform"], False),
+        "uniform, recorded": (named["uniform"], True),
+        "law-weighted": (lambda: Weighted(Constant()), False),
+        "auto": (named["auto"], False),
+        "auto, recorded": (named["auto"], True),
+        "gce": (named["gce"], False),
+        "elr": (named["elr"], False),
+    }
     works = []
-    for weigher in [*weighers.values()] * 2:
-        steps = CapturedSteps(make_slots("resnet18", 1, config, data, weigher), config, total_steps=10_000)
-        works.append(partial(steps.run, 0, epoch))
-    times = milliseconds_in_turns(works, steps=epoch)
-    plain = min(times[0 :: len(weighers)])
-    for number, name in enumerate(weighers):
-        spent = times[number :: len(weighers)]
-        cost = f"{100 * (min(spent) / plain - 1):+.2f} %"
-        label = name + ", compiled" * compiled
-        print(f"{label:30}{spent[0]:10.3f}{spent[1]:9.3f}{min(spent) * 200 * epoch / 1000:12.0f}{cost:>10}")
+    for method, recorded in [*kinds.values()] * 2:
+        slots = make_slots("resnet18", 1, config, data, method, recorded)
+        works.append(partial(CapturedSteps(slots, config, total_steps=10_000).run, 0, steps))
+    times = milliseconds_in_turns(works, steps)
+    best = {name: min(times[number :: len(kinds)]) for number, name in enumerate(kinds)}
+    for number, (name, spent) in enumerate(best.items()):
+        plain = best[name.removesuffix(", recorded") if name.endswith(", recorded") else "uniform"]
+        both = "".join(f"{one:10.3f}" for one in times[number :: len(kinds)])
+        print(f"{name:30}{both}{spent * 200 * 390 / 1000:12.0f}{100 * (spent / plain - 1):+10.2f} %")
+    print(f"  floor {step_operations('resnet18', 128) / rate * 1000:.3f} ms; recorded is against the same unrecorded")
 
 
 def exact() -> None:

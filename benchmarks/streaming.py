@@ -2,6 +2,7 @@
 
     python benchmarks/streaming.py                        50,000 PNGs of 32 x 32, then JPEGs at 224 x 224, on a GPU
     python benchmarks/streaming.py --compile              the same, compiled: a minute more
+    python benchmarks/streaming.py --workers 16 14 12     the same with fewer workers, which leave cores to the training
     python benchmarks/streaming.py --device cpu --images 2000 --batch 32 --steps 10 --photos 64 --photo-batch 8
 
 Some hundred images are made and encoded; the files are copies of them under other names. Of two runs, one of twice as
@@ -118,10 +119,10 @@ def decoding_seconds(part: Part) -> float:
     return min(rounds)
 
 
-def reading_rate(part: Part, arguments: argparse.Namespace) -> float:
+def reading_rate(part: Part, workers: int, steps: int) -> float:
     """Images a second that workers decode, when nobody trains."""
-    count = min(len(part.files), 2 * arguments.steps * part.batch)
-    loader = StreamedLoader(streamed(part, arguments.workers, count), part.batch, 0)
+    count = min(len(part.files), 2 * steps * part.batch)
+    loader = StreamedLoader(streamed(part, workers, count), part.batch, 0)
     batches = loader.read(0, loader.steps_per_epoch)
     next(batches)
     began = time.perf_counter()
@@ -130,19 +131,21 @@ def reading_rate(part: Part, arguments: argparse.Namespace) -> float:
 
 
 def measure(part: Part, arguments: argparse.Namespace) -> None:
-    """Print what a part comes to."""
+    """Print what a part comes to, by how many workers read."""
     device = torch.device(arguments.device)
-    rate = reading_rate(part, arguments)
-    memory = streamed(part, arguments.workers, part.resident).in_memory().to(device)
+    memory = streamed(part, max(arguments.workers), part.resident).in_memory().to(device)
     resident, _ = step_seconds(part, memory, arguments)
     del memory
-    stream, start = step_seconds(part, streamed(part, arguments.workers, len(part.files)).to(device), arguments)
-    print(f"{part.name}: batches of {part.batch}, {arguments.workers} workers, {len(os.sched_getaffinity(0))} cores")
+    print(f"{part.name}: batches of {part.batch}, {len(os.sched_getaffinity(0))} cores")
     print(f"  decoding, one core  {1000 * decoding_seconds(part):10.3f} ms an image")
-    print(f"  workers alone       {rate:10,.0f} images/s")
     print(f"  a step in memory    {1000 * resident:10.2f} ms {part.batch / resident:10,.0f} images/s")
-    print(f"  a step of a stream  {1000 * stream:10.2f} ms {part.batch / stream:10,.0f} images/s", end="")
-    print(f"   {stream / resident - 1:+.1%}, {max(1 - resident / stream, 0):.1%} waiting, {start:.1f} s to begin")
+    for workers in arguments.workers:
+        rate = reading_rate(part, workers, arguments.steps)
+        stream, start = step_seconds(part, streamed(part, workers, len(part.files)).to(device), arguments)
+        print(f"  {workers:2} workers alone    {rate:10,.0f} images/s")
+        print(f"  a step of a stream  {1000 * stream:10.2f} ms {part.batch / stream:10,.0f} images/s", end="")
+        waiting = max(1 - resident / stream, 0)
+        print(f"   {stream / resident - 1:+.1%}, {waiting:.1%} waiting, {start:.1f} s to begin", flush=True)
 
 
 def main() -> None:
@@ -150,7 +153,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--workers", type=int, nargs="+", default=[len(os.sched_getaffinity(0))], help="one or several")
     parser.add_argument("--images", type=int, default=50_000, help="PNGs of 32 x 32")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--photos", type=int, default=8_192, help="JPEGs of 500 x 375")
