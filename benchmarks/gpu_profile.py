@@ -25,7 +25,7 @@ STEPS = 20
 KINDS = {  # the first that matches a kernel's name
     "convolutions": r"conv|xmma|cutlass|cudnn|implicit|wgrad|dgrad|fprop|gemm|nvjet",
     "reductions: batch norm, losses": r"triton_(red|per)|reduce|norm|welford",
-    "pointwise: batch norm, activations, augmentation": r"triton_(poi|for)|elementwise|vectorized|copy|cat|index|gather",
+    "pointwise: batch norm, activations, augmentation": r"triton_(poi|for)|elementwise|vectorized|copy|cat|index",
     "optimizer, mean of weights": r"multi_tensor|foreach|sgd|lerp",
     "other": "",
 }
@@ -60,7 +60,9 @@ def report(name: str, run: Callable[[], object]) -> None:
         single[one.name] += (stop - start) / 1000 / STEPS
     length = (max(stop for _, stop in spans) - min(start for start, _ in spans)) / 1000 / STEPS
     share = busy(spans) / 1000 / STEPS / length
-    print(f"\n{name}: {step:.2f} ms a step ({length:.2f} profiled), busy {share:.0%}\n| | ms | launches |\n|---|---|---|")
+    print(
+        f"\n{name}: {step:.2f} ms a step ({length:.2f} profiled), busy {share:.0%}\n| | ms | launches |\n|---|---|---|"
+    )
     for kind in KINDS:
         print(f"| {kind} | {spent[kind]:.3f} | {launches[kind] / STEPS:.0f} |")
     print("dearest: " + "; ".join(f"{ms:.3f} {kernel[:70]}" for kernel, ms in single.most_common(8)), flush=True)
