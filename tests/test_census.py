@@ -91,3 +91,22 @@ def test_counts_are_those_of_the_remembered_margins_by_the_class_believed_in():
         sums = [len(own), *against, own.clamp(max=0).sum(), *powers]
         assert_close(census.believed[number] / FIXED_POINT, torch.tensor(sums).float(), atol=1e-4, rtol=0)
     assert census.counts[:, 0].sum() == (columns["label"] >= 0).sum()
+
+
+def test_weights_are_taken_relative_to_a_mean_halfway_between_their_class_s_and_that_of_all():
+    census = Census.empty(3)
+    labels = torch.tensor([0] * 400 + [1] * 400)  # of the third class nobody was seen
+    census.visit(labels, torch.zeros(800), torch.zeros(800), torch.ones(800, dtype=torch.bool), labels >= 0)
+    weights = torch.where(labels == 0, 0.04, 0.64)
+    scaled = census.halfway_within_class(weights, labels, labels >= 0)
+    overall = (401 * 0.04 + 401 * 0.64 + 1.0) / 803  # one more is counted in each class
+    assert_close(census.class_weights, torch.tensor([0.04, 0.64, 1.0]))
+    assert_close(scaled[[0, -1]], torch.tensor([0.04 / (0.04 * overall) ** 0.5, 0.64 / (0.64 * overall) ** 0.5]))
+
+
+@pytest.mark.parametrize("scale", [Census.within_class, Census.halfway_within_class])
+def test_weights_of_one_stay_one_and_none_is_multiplied_by_more_than_twenty(scale):
+    census = Census.empty(2)
+    labels, valid = torch.tensor([0, 1] * 500), torch.ones(1000, dtype=torch.bool)
+    assert scale(census, torch.ones(1000), labels, valid).unique().tolist() == [1.0]
+    assert scale(census, torch.full((1000,), 1e-4), labels, valid).max().item() == pytest.approx(20 * 1e-4)

@@ -19,12 +19,14 @@ def filled(on_trial, others, visits=3000.0):
     return sparing
 
 
-def test_a_label_is_as_often_right_as_wrong_at_twice_its_share_among_samples_of_the_same_look():
+def test_a_label_is_as_often_right_as_wrong_at_twice_its_odds_among_samples_of_the_same_look():
     sparing = Sparing.empty(3)
     sparing.pairs.copy_(torch.tensor([[800, 98, 100], [0, 50, 0], [0, 0, 50]]))
     believed, labels = torch.tensor([0, 0, 0, 0]), torch.tensor([1, 1, 1, 0])
     share = 98.5 / 999.5  # half a sample more in each place
-    right = sparing.probability_right(torch.tensor([2 * share, 4 * share, share, 0.01]), believed, labels)
+    odds = 2 * share / (1 - share)
+    even = odds / (1 + odds)
+    right = sparing.probability_right(torch.tensor([even, 2 * even, even / 2, 0.01]), believed, labels)
     assert_close(right, torch.tensor([1 / 2, 8 / 9, 1 / 9, 1.0]))  # to the power of three; who is believed in is right
 
 

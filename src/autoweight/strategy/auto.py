@@ -8,7 +8,8 @@ Idea    A wrong label is one that the network, whatever it knows by now, keeps c
         samples that are left out, on trial, stay contradicted. Hard problems do not show the first, slowly learned ones
         not the last, so that their weights stay at 1. Of large sets hard samples are spared in the first half of the
         training, while nothing is memorised, and all after it where the problem is hard (sparing.py). Weights have a
-        mean of 1 within each class. Rare classes are raised where the imbalance is so large that it looks made.
+        mean of 1 within each class, of large sets halfway. Rare classes are raised where the imbalance is so large that
+        it looks made.
 Told    Nothing: no search, no trusted samples, no noise rate. It needs the samples' indices.
 Knobs   None.
 Cost    Element-wise work on one batch of logits, about two milliseconds on a CPU, 40 bytes a sample and four a pair of
@@ -39,7 +40,7 @@ class Auto(Remembering):
     def weigh(
         self, losses: Tensor, logits: Tensor, labels: Tensor, progress: float | Tensor, indices: Tensor | None = None
     ) -> Tensor:
-        """Near 0 for samples whose labels the network keeps contradicting; 1 in the mean of each class."""
+        """Near 0 for samples whose labels the network keeps contradicting; about 1 in the mean."""
         check_progress(progress)
         if (once := self._once(losses, logits, labels, progress, indices)) is not None:
             return once
@@ -62,7 +63,7 @@ class Auto(Remembering):
         strength, share = self._evidence(census, taken.on_trial, progress)
         right = 1 - probability_wrong(taken.relative, strength, share[taken.believed])
         right = memory.spared(right, taken, labels, places, view.valid, progress)
-        return census.within_class(right, labels, view.valid) * self._rarity(census, progress)[labels]
+        return memory.scaled(right, labels, view.valid) * self._rarity(census, progress)[labels]
 
     def _evidence(self, census: Census, on_trial: Tensor, progress: Tensor) -> tuple[Tensor, Tensor]:
         return census.evidence(on_trial)

@@ -35,7 +35,7 @@ _IMBALANCE = (8.0, 20.0)  # commonest over rarest class: natural below the first
 _TEMPER = (0.5, 1.0)  # exponents of inverse class frequency, early and late: features are learned of all samples alike
 _LATE = (0.7, 0.8)  # how much of a training is done while the one goes over into the other
 _CLASS_VISITS = 20.0  # visits of a class over which its mean weight is followed
-_LEAST_MEAN = 0.05  # of a class's mean weight, so that no weight is multiplied by more than its inverse
+_LEAST_MEAN = 0.05  # that weights are taken relative to, so that none is multiplied by more than its inverse
 
 
 class Margins(NamedTuple):
@@ -211,13 +211,27 @@ class Census:
 
     def within_class(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
         """Weights over the mean weight of their class, so that no class is forgotten and steps keep their size."""
+        self._follow_weights(weights, labels, valid)
+        return weights / self.class_weights[labels].clamp(min=_LEAST_MEAN)
+
+    def halfway_within_class(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
+        """Weights over a mean halfway, as factors go, between that of their class and that of all samples.
+
+        By their class alone, the few labels that are left of one that is mostly contradicted would count for all of it.
+        """
+        self._follow_weights(weights, labels, valid)
+        counts = self.counts[:, 0] + 1.0  # a mean before anybody was counted, too
+        overall = (self.class_weights * counts).sum() / counts.sum()
+        return weights / (self.class_weights * overall).sqrt().clamp(min=_LEAST_MEAN)[labels]
+
+    def _follow_weights(self, weights: Tensor, labels: Tensor, valid: Tensor) -> None:
+        """Follow each class's mean weight."""
         member = (
             labels.unsqueeze(-1) == torch.arange(len(self.class_weights), device=labels.device)
         ) & valid.unsqueeze(-1)
         visits = member.sum(dim=0)
         now = (weights.unsqueeze(-1) * member).sum(dim=0) / visits.clamp(min=1)
         self.class_weights += (now - self.class_weights) * (1 - torch.exp(-visits / _CLASS_VISITS))
-        return weights / self.class_weights[labels].clamp(min=_LEAST_MEAN)
 
 
 def ramp(value: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:

@@ -21,7 +21,7 @@ _LEAST_SPREAD = 1e-3  # deviations of remembered losses below this count as none
 _NONE = -2.0  # stands where no relative margin, from -1 to 1, is counted
 _NEVER_LOW = 2.0  # stands where no margin, from -1 to 1, is kept
 _FORGIVEN = 0.05  # a visit, of how low a sample's margin was
-_LEAST_SPARED = 2000  # places: of smaller sets too few samples are on trial to tell who may be spared
+_LARGE = 2000  # places: of smaller sets too few are on trial to tell who may be spared, and classes are soon forgotten
 
 _EMPTY: dict[str, tuple[torch.dtype, float]] = {
     "label": (torch.int32, -1),
@@ -170,7 +170,7 @@ class Memory:
         To be called at every visit, with what `relative` gave: it counts. Searches, which do not tell their `progress`,
         are too small to spare anybody.
         """
-        if progress is None or not len(self.sparing.pairs) or len(self) < _LEAST_SPARED:
+        if progress is None or not len(self.sparing.pairs) or len(self) < _LARGE:
             return right
         (now, own, *_), (_, believed, on_trial, outnumbered) = self._visit, taken
         num_samples = self.census.num_samples()
@@ -193,6 +193,12 @@ class Memory:
         new = torch.where(old < 0, own, torch.lerp(old, own, rate))
         self._put("own", indices, new, valid)
         return new
+
+    def scaled(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
+        """Weights of about 1 in the mean: of small sets within each class, of large ones halfway to that."""
+        census = self.census
+        scale = census.within_class if len(self) < _LARGE else census.halfway_within_class
+        return scale(weights, labels, valid)
 
     def belief(
         self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor, progress: float | Tensor | None

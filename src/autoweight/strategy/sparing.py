@@ -17,7 +17,7 @@ from torch import Tensor
 from autoweight.strategy.census import ramp
 
 _MOST_CLASSES = 1024  # of which pairs are counted; with more, nobody is spared
-_TIMES = 2.0  # the share of a label among the samples of a look: twice that probability is as often right as wrong
+_TIMES = 2.0  # the odds of a label among the samples of a look: at twice these it is as often right as wrong
 _STEEPNESS = 3.0  # of that judgement: power of the ratio
 _MEMORISED = (0.2, 0.3)  # of the contradictions on trial that others lack: nobody is spared from the second on
 _ERRORS = 5.0  # standard errors that are added to it, so that it has to be known
@@ -100,5 +100,6 @@ class Sparing:
             one.to(own.dtype) for one in (self.pairs[believed, labels], self.pairs.sum(dim=-1)[believed])
         )
         share = (counts + 0.5) / (members + 0.5 * len(self.pairs))
-        odds = _STEEPNESS * (own.clamp(min=1e-6) / (_TIMES * share)).log()
+        even = _TIMES * share / (1 + (_TIMES - 1) * share)  # by odds: of two classes hardly any has twice the share
+        odds = _STEEPNESS * (own.clamp(min=1e-6) / even).log()
         return torch.where(believed == labels, 1.0, odds.sigmoid())
