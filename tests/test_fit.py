@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
+from torch.utils.data import Dataset, TensorDataset
 
 import autoweight as aw
 from autoweight.config import TrainingConfig
@@ -166,3 +168,53 @@ def test_a_training_that_blows_up_says_so():
             weigher=None,
             training=TrainingConfig(epochs=4, batch_size=16, num_stages=4, learning_rate=1e12),
         )
+
+
+class Corrupt(Dataset):
+    """Blobs, of which the seventh cannot be read."""
+
+    def __init__(self) -> None:
+        self.blobs = make_blobs()
+
+    def __len__(self) -> int:
+        return len(self.blobs)
+
+    def __getitem__(self, place):
+        if place == 7:
+            raise OSError("cannot identify image file")
+        return self.blobs.inputs[place], int(self.blobs.labels[place])
+
+
+def test_a_sample_that_cannot_be_read_is_named_or_skipped_without_a_word_on_streams():
+    with pytest.raises(aw.UserError, match=r"sample 7 cannot be read, cannot identify image file: .*bad_samples=\"sk"):
+        aw.fit(make_model, Corrupt(), training=SHORT)
+    with pytest.warns(UserWarning, match="sample 7, cannot identify image file"):
+        fitted = aw.fit(make_model, Corrupt(), training=SHORT, bad_samples="skip")
+    assert list(fitted.skipped) == [7]
+    with pytest.raises(aw.UserError, match="leave out stream=False"):
+        aw.fit(make_model, Corrupt(), training=SHORT, bad_samples="skip", stream=False)
+
+
+def test_frames_indexed_sets_and_double_precision_are_what_they_hold():
+    data = make_blobs()
+    whole = aw.fit(make_model, (data.inputs, data.labels), training=SHORT).history[-1].train_loss
+    pandas = pytest.importorskip("pandas")
+    frames = pandas.DataFrame(data.inputs.numpy()), pandas.Series(data.labels.numpy())
+    indexed = aw.Indexed(TensorDataset(data.inputs, data.labels))
+    for same in (frames, indexed):
+        assert aw.fit(make_model, same, training=SHORT).history[-1].train_loss == whole
+    assert aw.fit(make_model, indexed, training=SHORT, stream=True).history[-1].train_loss == whole
+    torch.set_default_dtype(torch.float64)
+    try:
+        for stream in (None, True):
+            double = TensorDataset(data.inputs.double(), data.labels)
+            fitted = aw.fit(make_model, double, training=SHORT, stream=stream)
+            assert next(fitted.network.parameters()).dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("labels", [["cat"] * 60, np.array(["cat", "dog"] * 30), np.array(["cat"] * 60, object)])
+def test_labels_that_are_text_say_how_to_number_them(labels):
+    with pytest.raises(aw.UserError, match="labels are text, such as 'cat': number the classes"):
+        aw.fit(make_model, (make_blobs().inputs, labels), training=SHORT)

@@ -11,9 +11,10 @@ from torch.utils.data import Dataset
 
 from autoweight.config import TaskName
 from autoweight.data.dataset import Samples
+from autoweight.data.indexed import Indexed
 from autoweight.data.inputs import Inputs, each, parts, together
 from autoweight.data.labelled import Labelled
-from autoweight.data.reading import Reading, is_random, random_numbers_kept, split_row
+from autoweight.data.reading import Reading, is_random, random_numbers_kept, row_at, single, split_row
 from autoweight.data.streamed import Streamed, check_map_style
 from autoweight.errors import UserError, first_line, require
 
@@ -37,13 +38,14 @@ def as_samples(
         return data
     if isinstance(data, Streamed):
         return data.in_memory()
+    data = _unwrapped(data)
     is_pair = _is_pair(data)
     if not is_pair:
         check_map_style(data)
         _warn_of_random(data)
     try:
         inputs, labels = data if is_pair else _columns(data, label_key)  # type: ignore[misc]
-        samples = _inputs(inputs), _dense(labels)
+        samples = _inputs(inputs), _labels(labels)
     except (ValueError, TypeError, KeyError, RuntimeError) as error:
         if isinstance(error, UserError):
             raise
@@ -60,12 +62,14 @@ def as_data(
     """Samples in memory where they fit, else a stream.
 
     Without a word on `stream`, a data set is streamed where it has to be: where a `collate_fn` makes its batches, where
-    its samples differ from visit to visit, and where it would take more than 4 GB.
+    its samples differ from visit to visit, where it would take more than 4 GB, and where those that cannot be read are
+    to be skipped, which a stream names and counts.
     """
     reading = reading or Reading()
     require(stream in (None, True, False), f"stream is True, False or None, but is {stream!r}.")
     if isinstance(data, Labelled):
         return data
+    data = _unwrapped(data)
     if _is_pair(data):
         require(
             not stream and reading.collate_fn is None, "tensors lie in memory: there is nothing to stream or collate."
@@ -76,7 +80,12 @@ def as_data(
         stream is not False or reading.collate_fn is None,
         "a collate_fn makes batches as they come: leave out stream=False.",
     )
-    if stream or (stream is None and (reading.collate_fn is not None or _is_large(data, reading) or is_random(data))):
+    require(
+        stream is not False or reading.bad_samples != "skip",
+        "samples are skipped where they are read as they come: leave out stream=False.",
+    )
+    needed = reading.collate_fn is not None or (reading.bad_samples == "skip" and task != "tokens")
+    if stream or (stream is None and (needed or _is_large(data, reading) or is_random(data))):
         return Streamed.of(data, reading, task=task)
     return as_samples(data, task=task, label_key=reading.label_key)
 
@@ -87,6 +96,11 @@ def of_part(name: str, convert: Callable[P, Set], *data: P.args, **how: P.kwargs
         return convert(*data, **how)
     except UserError as error:
         raise UserError(f"the {name} data cannot be used: {error}") from error
+
+
+def _unwrapped(data: Any) -> Any:
+    """What `aw.Indexed` wraps: a training of the package counts its samples itself."""
+    return data.dataset if isinstance(data, Indexed) else data
 
 
 def _is_pair(data: Any) -> bool:
@@ -115,7 +129,7 @@ def _warn_of_random(data: Any) -> None:
 
 def _columns(data: Any, label_key: str) -> tuple[Inputs, Any]:
     """Inputs and labels of a map-style data set."""
-    pairs = [split_row(data[position], label_key) for position in range(len(data))]
+    pairs = [split_row(row_at(data, position), label_key) for position in range(len(data))]
     inputs = together([_inputs(sample) for sample, _ in pairs], torch.stack)
     labels = [label.item() if isinstance(label, Tensor) and label.numel() == 1 else label for _, label in pairs]
     return inputs, np.stack([np.asarray(label) for label in labels])
@@ -123,19 +137,26 @@ def _columns(data: Any, label_key: str) -> tuple[Inputs, Any]:
 
 def _inputs(inputs: Any) -> Inputs:
     if isinstance(inputs, dict | tuple):
-        return each(inputs, _single)
-    return _single(inputs)
+        return each(inputs, lambda part: single(_dense(part)))
+    return single(_dense(inputs))
 
 
-def _single(inputs: Any) -> Tensor:
-    """A dense tensor; double precision, as NumPy has it, in the single precision of networks."""
-    dense = _dense(inputs)
-    return dense.float() if dense.dtype == torch.float64 else dense
+def _labels(labels: Any) -> Tensor:
+    if not isinstance(labels, Tensor):
+        flat = np.asarray(labels).ravel()
+        if len(flat) and isinstance(flat[0], str):
+            raise UserError(
+                f"labels are text, such as {str(flat[0])!r}: number the classes from 0 on, as np.unique(labels, "
+                "return_inverse=True)[1] does."
+            )
+    return _dense(labels)
 
 
 def _dense(values: Any) -> Tensor:
     if hasattr(values, "toarray"):  # scipy's sparse matrices
         values = values.toarray()
+    if hasattr(values, "to_numpy"):  # pandas' frames and series, copied since they may be read-only
+        values = np.array(values)
     if isinstance(values, Tensor):
         return values.to_dense() if values.layout != torch.strided else values
     if isinstance(values, Sequence) and values and isinstance(values[0], np.ndarray):

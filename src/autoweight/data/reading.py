@@ -80,6 +80,12 @@ class Unreadable(NamedTuple):
         return UserError(f"{said}: replace or remove it, or {SKIP}.")
 
 
+def _unreadable(position: int, error: Exception) -> Unreadable:
+    if isinstance(error, UnreadableImageError):
+        return Unreadable(position, error.clause, says_which=True)
+    return Unreadable(position, first_line(error))
+
+
 class ReadBatch(NamedTuple):
     """What a worker hands over."""
 
@@ -133,16 +139,30 @@ def split_row(row: Any, label_key: str = "") -> tuple[Any, Any]:
     return row[0], row[1]
 
 
+def row_at(dataset: Any, position: int) -> Any:
+    """What a data set yields there; a sample that cannot be read is named and refused."""
+    try:
+        return dataset[position]
+    except UserError:
+        raise
+    except Exception as error:  # whatever a decoder raises
+        raise _unreadable(position, error).refused() from error
+
+
 def as_inputs(inputs: Any) -> Inputs:
-    """What a network is fed, as tensors; double precision, as NumPy has it, in the single precision of networks."""
-    return each(inputs, _single) if isinstance(inputs, dict | tuple) else _single(inputs)
+    """What a network is fed, as tensors."""
+    return each(inputs, _one_input) if isinstance(inputs, dict | tuple) else _one_input(inputs)
 
 
-def _single(values: Any) -> Tensor:
+def _one_input(values: Any) -> Tensor:
     if isinstance(values, str):
         raise UserError(f"an input is text ('{values[:20]}'): turn it into numbers, in the data set or a collate_fn")
-    dense = values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
-    return dense.float() if dense.dtype == torch.float64 else dense
+    return single(values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values)))
+
+
+def single(dense: Tensor) -> Tensor:
+    """Double precision, as NumPy has it, in that of networks: single, unless torch's default is another."""
+    return dense.to(torch.get_default_dtype()) if dense.dtype == torch.float64 else dense
 
 
 class _Seeded(Dataset[Any]):
@@ -161,10 +181,8 @@ class _Seeded(Dataset[Any]):
         random.seed(seed)
         try:
             return self.dataset.raw(position) if isinstance(self.dataset, Raw) else self.dataset[position]
-        except UnreadableImageError as error:
-            return Unreadable(position, error.clause, says_which=True)
         except Exception as error:  # whatever a decoder raises
-            return Unreadable(position, first_line(error))
+            return _unreadable(position, error)
 
 
 class _Together:

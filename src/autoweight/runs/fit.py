@@ -88,10 +88,10 @@ def fit(
     """Train a network of `make_model` on `train_data`, which needs no trusted samples; the same seed, the same bits.
 
     Data are tensors, or a map-style `Dataset` of pairs or of dicts with a label. They are kept in memory where they
-    fit; with random transforms, a `collate_fn`, more than 4 GB, or `stream=True`, they are read as they come, by
-    `num_workers` processes. `weigher` is the name of a shipped strategy, a file, a weigher, a method, or None.
-    `training` is by default AdamW with a cosine, of a length that suits the data. With a `checkpoint`, the path of a
-    file, a training that was killed goes on when it is called again; a file of another training is refused.
+    fit; with random transforms, a `collate_fn`, more than 4 GB, `bad_samples="skip"` or `stream=True`, they are read as
+    they come, by `num_workers` processes. `weigher` is the name of a shipped strategy, a file, a weigher, a method, or
+    None. `training` is by default AdamW with a cosine, of a length that suits the data. With a `checkpoint`, the path
+    of a file, a training that was killed goes on when it is called again; a file of another training is refused.
     """
     check_call(training, seed, device, checkpoint)
     require(train_data is not None, "train_data is missing: pass tensors or a map-style Dataset to train on.")
