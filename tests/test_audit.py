@@ -120,6 +120,9 @@ def test_class_names_and_numpy_labels(audited):
     noisy, weigher = audited
     issues = aw.find_label_issues(weigher, noisy.labels.numpy(), class_names=["ant", "bee", "cat"])
     assert set(issues["given_label"]) == {"ant", "bee", "cat"}
+    for same in (np.array(["ant", "bee", "cat"]), {2: "cat", 0: "ant", 1: "bee"}):
+        named = aw.find_label_issues(weigher, noisy.labels.tolist(), class_names=same)
+        assert (named["given_label"] == issues["given_label"]).all()
     assert issues.mistakes(1)[0].predicted_label in {"ant", "bee", "cat"}
 
 
@@ -161,6 +164,8 @@ def test_what_cannot_be_audited_says_why(audited):
         (lambda: aw.find_label_issues(weigher, "labels"), "whole number"),
         (lambda: aw.find_label_issues(weigher, []), "whole number"),
         (lambda: aw.find_label_issues(weigher, noisy.labels, threshold=2), "from 0 to 1"),
+        (lambda: aw.find_label_issues(weigher, noisy.labels, threshold="a"), "from 0 to 1, but is 'a'"),
+        (lambda: aw.find_label_issues(weigher, noisy.labels, class_names={"ant": 0}), "a name for each class's number"),
         (lambda: aw.find_label_issues(weigher, noisy.labels, names=["a"]), "but 1 names"),
         (lambda: aw.find_label_issues(weigher, noisy.labels, class_names=["a"]), "but 1 class names"),
         (lambda: aw.find_label_issues(weigher, noisy.labels)["score"], "did you mean 'label_score'"),

@@ -218,3 +218,23 @@ def test_frames_indexed_sets_and_double_precision_are_what_they_hold():
 def test_labels_that_are_text_say_how_to_number_them(labels):
     with pytest.raises(aw.UserError, match="labels are text, such as 'cat': number the classes"):
         aw.fit(make_model, (make_blobs().inputs, labels), training=SHORT)
+
+
+def test_an_audit_of_tokens_names_the_token():
+    torch.manual_seed(0)
+    ids = torch.randint(5, (80, 6))
+    labels = ids.clone()
+    labels[:, 0] = -100
+    wrong = torch.zeros_like(ids, dtype=torch.bool)
+    wrong[:12, 3] = True
+    labels[wrong] = (labels[wrong] + 1) % 5
+    training = aw.TrainingConfig(
+        task="tokens", epochs=20, batch_size=20, num_stages=4, optimizer="adam", learning_rate=0.1
+    )
+    fitted = aw.fit(lambda: torch.nn.Embedding(5, 5), (ids, labels), training=training)
+    issues = fitted.audit(names=[f"text {place}" for place in range(80)])
+    assert len(issues) == 80 * 5
+    found = {(row.index, row.token, row.name) for row in issues if row.is_label_issue}
+    assert found == {(place, 3, f"text {place}") for place in range(12)}
+    with pytest.raises(aw.UserError, match="token 1 of sample 0 has label"):
+        aw.find_label_issues(fitted.weigher, ids.where(labels < 0, (labels + 1) % 5).where(labels >= 0, -100))

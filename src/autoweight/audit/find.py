@@ -1,16 +1,18 @@
 """Find wrong labels: those that the network, weighted by what it remembers, has come to contradict."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log
-from typing import Any
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from autoweight.audit.table import LabelIssues
+from autoweight.config import IGNORED
 from autoweight.errors import UserError, require
-from autoweight.strategy.memory import SLOPE
+from autoweight.strategy.memory import SLOPE, Memory
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.weigher import Weigher
 
@@ -23,14 +25,15 @@ def find_label_issues(
     *,
     threshold: float | None = None,
     names: Sequence[str] | None = None,
-    class_names: Sequence[str] = (),
+    class_names: Sequence[str] | Mapping[int, str] = (),
 ) -> LabelIssues:
     """The samples whose labels look wrong, from a weigher that remembers them and has been through a training.
 
-    `labels` are the classes that were trained on, in the order of the indices. A label's `label_score` is 1 where the
-    network is sure of it, 0.5 where it is torn between it and another class, and 0 where it is sure of the other. It
-    is an issue where that is below `threshold`: raise it to find more, lower it to be surer. By default it lies where
-    the label is as probably wrong as right: the fewer labels are contradicted, or the more firmly, the lower.
+    `labels` are the classes that were trained on, in the order of the indices; of tokens `[samples, tokens]`, with -100
+    where one does not count: a row is then a token. A label's `label_score` is 1 where the network is sure of it, 0.5
+    where it is torn between it and another class, and 0 where it is sure of the other. It is an issue where that is
+    below `threshold`: raise it to find more, lower it to be surer. By default it lies where the label is as probably
+    wrong as right: the fewer labels are contradicted, or the more firmly, the lower.
     `names`, such as files, become a column; with `class_names`, labels are shown by name. Of samples that never came up
     nothing is known: their score is NaN, they come last, and they count nowhere.
     """
@@ -38,10 +41,54 @@ def find_label_issues(
         raise UserError(
             f"{type(weigher).__name__} remembers no samples: train with aw.load('auto') and indices, then ask again."
         )
-    memory, given = weigher.memory, _classes(labels)
-    last = int((memory.columns["label"] >= 0).nonzero().max()) if bool((memory.columns["label"] >= 0).any()) else -1
-    require(last >= 0, "the weigher has seen no samples yet: train first.")
-    require(last < len(given), f"sample {last} was trained on, but there are only {len(given)} labels: give all.")
+    given = _classes(labels)
+    places = _Places(*given.shape)
+    memory, given = weigher.memory, given.ravel()
+    known = _known(memory, given, places)
+    margins, predicted = (_fitted(column, len(given)) for column in weigher.judgement())
+    margins = np.where(known >= 0, margins, np.nan)
+    counted = np.flatnonzero(given >= 0)  # all but tokens to ignore
+    return issues_of(
+        margins[counted],
+        np.where(predicted >= 0, predicted, given)[counted],
+        given[counted],
+        num_classes=max(memory.num_classes, int(given.max()) + 1),
+        threshold=threshold,
+        index=places.sample(counted),
+        names=None if names is None else _names(names, places)[places.sample(counted)],
+        tokens=None if places.tokens is None else places.token(counted),
+        class_names=class_names,
+    )
+
+
+class _Places(NamedTuple):
+    """Where labels lie in a memory: a place a sample, or one for each of its tokens."""
+
+    samples: int
+    tokens: int | None = None
+
+    def sample(self, places: Any) -> Any:
+        """The samples at places."""
+        return places // (self.tokens or 1)
+
+    def token(self, places: Any) -> Any:
+        """Which of their samples' tokens lie there."""
+        return places % (self.tokens or 1)
+
+    def called(self, place: int) -> str:
+        """What users call the place."""
+        token = "" if self.tokens is None else f"token {self.token(place)} of "
+        return f"{token}sample {self.sample(place)}"
+
+
+def _known(memory: Memory, given: NDArray[Any], places: _Places) -> NDArray[Any]:
+    """The labels that a memory has seen, -1 where none; they have to be those that are given."""
+    seen = (memory.columns["label"] >= 0).nonzero()
+    require(len(seen) > 0, "the weigher has seen no samples yet: train first.")
+    last = int(seen.max())
+    require(
+        last < len(given), f"{places.called(last)} was trained on, but there are only {len(given)} labels: give all."
+    )
     require(
         bool(memory.columns["margin"].any()),
         "this weigher remembers losses alone: an audit needs margins, as 'auto' keeps them.",
@@ -51,20 +98,15 @@ def find_label_issues(
     if len(changed):
         first = int(changed[0])
         raise UserError(
-            f"sample {first} has label {given[first]}, but {known[first]} was trained on: give the labels of the "
-            "training, in the order of its indices."
+            f"{places.called(first)} has label {given[first]}, but {known[first]} was trained on: give the labels of "
+            "the training, in the order of its indices."
         )
-    margins, predicted = (_fitted(column, len(given)) for column in weigher.judgement())
-    margins = np.where(known >= 0, margins, np.nan)
-    return issues_of(
-        margins,
-        np.where(predicted >= 0, predicted, given),
-        given,
-        num_classes=max(memory.num_classes, int(given.max(initial=0)) + 1),
-        threshold=threshold,
-        names=None if names is None else np.asarray(names, dtype=str),
-        class_names=class_names,
-    )
+    return known
+
+
+def _names(names: Sequence[str], places: _Places) -> NDArray[Any]:
+    require(len(names) == places.samples, f"there are {places.samples} samples, but {len(names)} names.")
+    return np.asarray(names, dtype=str)
 
 
 def issues_of(
@@ -77,7 +119,7 @@ def issues_of(
     index: NDArray[Any] | None = None,
     names: NDArray[Any] | None = None,
     tokens: NDArray[Any] | None = None,
-    class_names: Sequence[str] = (),
+    class_names: Sequence[str] | Mapping[int, str] = (),
 ) -> LabelIssues:
     """The audit of samples by their averaged margins, NaN where one never came up, and their predicted classes.
 
@@ -86,14 +128,14 @@ def issues_of(
     are; or where `auto` has it, at `logit(prior) / slope`, if that is lower. The prior is the share of negative
     margins: where few labels are contradicted, only strong contradiction counts.
     """
-    require(threshold is None or 0 <= threshold <= 1, f"the threshold goes from 0 to 1, but is {threshold}.")
     require(
-        names is None or len(names) == len(given),
-        f"there are {len(given)} samples, but {0 if names is None else len(names)} names.",
+        threshold is None or (isinstance(threshold, Real) and 0 <= float(threshold) <= 1),
+        f"the threshold goes from 0 to 1, but is {threshold!r}.",
     )
+    shown = _in_order(class_names)
     require(
-        not class_names or len(class_names) >= num_classes,
-        f"there are {num_classes} classes, but {len(class_names)} class names.",
+        not shown or len(shown) >= num_classes,
+        f"there are {num_classes} classes, but {len(shown)} class names.",
     )
     seen = np.isfinite(margins)
     known = np.where(seen, margins, np.nan).astype(np.float64)
@@ -113,7 +155,18 @@ def issues_of(
     more = {"name": names, "token": tokens}
     columns |= {name: column for name, column in more.items() if column is not None}
     wrong = 1 / (1 + np.exp(SLOPE * (known - even)))
-    return LabelIssues(columns, wrong, num_classes, threshold, class_names)
+    return LabelIssues(columns, wrong, num_classes, threshold, shown)
+
+
+def _in_order(class_names: Any) -> tuple[str, ...]:
+    """Names of the classes, in their order also where they come as a dict."""
+    if not isinstance(class_names, Mapping):
+        return tuple(class_names)
+    numbers = range(len(class_names))
+    require(
+        set(class_names) == set(numbers), "class_names as a dict has a name for each class's number: 0, 1, 2 and so on."
+    )
+    return tuple(class_names[number] for number in numbers)
 
 
 def _fitted(column: Tensor, length: int) -> NDArray[Any]:
@@ -123,11 +176,15 @@ def _fitted(column: Tensor, length: int) -> NDArray[Any]:
 
 
 def _classes(labels: Any) -> NDArray[Any]:
-    wanted = "labels are one class, a whole number from 0 on, for each training sample."
+    wanted = (
+        "labels are one class, a whole number from 0 on, for each training sample; for tokens [samples, tokens], with "
+        f"{IGNORED} where one does not count."
+    )
     try:
         given = np.asarray(labels.cpu() if hasattr(labels, "cpu") else labels)
     except (TypeError, ValueError, RuntimeError) as error:
         raise UserError(wanted) from error
-    require(given.ndim == 1 and np.issubdtype(given.dtype, np.integer), wanted)
-    require(len(given) > 0 and int(given.min()) >= 0, wanted)
+    require(given.ndim in (1, 2) and given.size > 0 and np.issubdtype(given.dtype, np.integer), wanted)
+    sound = given >= 0 if given.ndim == 1 else (given >= 0) | (given == IGNORED)
+    require(bool(sound.all()) and int(given.max()) >= 0, wanted)
     return given
