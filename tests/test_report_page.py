@@ -157,7 +157,6 @@ def test_runs_that_lack_nearly_everything(whole, tmp_path):
         (["bare"], "holds no run"),
         ([], "name a run's folder first"),
         (["bare", "--nix"], "--nix"),
-        (["bare", "--out", "bare"], "--out is the file to write, but bare is a folder: name bare/report.html"),
     ],
 )
 def test_no_run_is_one_sentence(words, sentence, tmp_path, monkeypatch):

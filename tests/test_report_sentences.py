@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import autoweight as aw
 from autoweight.cli.run import run
 from autoweight.report.curves import training_curves, weight_figures
 from autoweight.report.page import _facts, _rows, _scores, write_report
@@ -163,3 +164,21 @@ def test_captions_speak_of_what_was_seen():
     numbers = RunView(Path(), None, [stage("auto", 0, 1.0)], {"score": "test_r2"}, True, None)
     assert "wrong labels" not in " ".join(figure.look_for for figure in training_curves(numbers))
     assert "memorise outliers" in captions(numbers)
+
+
+@pytest.mark.parametrize(
+    ("out", "page"),
+    [("old", "old/report.html"), ("new/er", "new/er/report.html"), ("new/one.html", "new/one.html")],
+)
+def test_a_page_goes_to_a_folder_as_all_else_does_or_to_a_file(out, page, audits, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old").mkdir()
+    run(["report", str(audits / "plain"), "--out", out])
+    assert f"report: {page}" in capsys.readouterr().out
+    assert "</h1>" in (tmp_path / page).read_text()
+
+
+def test_a_page_that_has_no_place_is_one_sentence(audits, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(aw.UserError, match="cannot use the output folder"):
+        run(["report", str(audits / "plain"), "--out", str(tmp_path / "file" / "x")])

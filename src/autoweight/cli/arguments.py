@@ -127,7 +127,7 @@ class ReportArguments:
     """One page, report.html, from what runs wrote; also while they run, or after they were killed."""
 
     out: Path | None = None
-    """File to write; by default report.html in the run's folder, or here for several."""
+    """Folder to write report.html to, or a file, NAME.html; by default the run's folder, or this one for several."""
 
 
 @dataclass(frozen=True)

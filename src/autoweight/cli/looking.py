@@ -10,10 +10,11 @@ from rich.table import Table
 
 from autoweight.audit.table import LabelIssues
 from autoweight.errors import UserError, require
-from autoweight.report.page import write_report
+from autoweight.report.page import PAGE, write_report
 from autoweight.report.words import describe, idea
 from autoweight.runs.audit import Audit, audit_run, damaged_samples, trainings_of, write_audit
 from autoweight.runs.reading import is_run, read_run
+from autoweight.storage.atomic import make_folder
 from autoweight.strategy import Strategy, Weigher
 from autoweight.strategy.files import RUN_FILE
 from autoweight.strategy.shipped import load
@@ -84,10 +85,10 @@ def _show(found: Audit, places: list[str]) -> None:
 
 
 def report(runs: list[Path], out: Path | None) -> None:
-    """Make the page of runs, and say where it is."""
-    require(
-        out is None or not out.is_dir(), f"--out is the file to write, but {out} is a folder: name {out}/report.html."
-    )
+    """Make the page of runs, and say where it is; `out` is a folder, as with every command, or a file of HTML."""
+    if out is not None:
+        out = out if out.suffix.lower() in (".html", ".htm") else out / PAGE
+        make_folder(out.parent)
     print(f"report: {write_report(runs, out)}")
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from autoweight.audit.find import issues_of
 from autoweight.audit.table import LabelIssues
 from autoweight.config import TaskName
-from autoweight.errors import UserError, require
+from autoweight.errors import require
 from autoweight.methods.method import Method, Weighted
 from autoweight.runs.samples import Columns, read_columns, samples_file
+from autoweight.storage.atomic import make_folder
 from autoweight.strategy.auto import Auto
 from autoweight.strategy.remembering import Remembering
 
@@ -69,10 +70,7 @@ def check_audit(name: str, method: Method, task: TaskName) -> None:
 
 def write_audit(audit: Audit, folder: Path) -> list[Path]:
     """Write the table as CSV, and as Parquet where pyarrow is there; returns the files."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot use the output folder {folder}: {error.strerror}.") from error
+    make_folder(folder)
     audit.issues.to_csv(folder / CSV)
     try:
         import pyarrow  # noqa: F401

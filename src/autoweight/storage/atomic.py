@@ -23,3 +23,11 @@ def write_bytes(path: Path, content: bytes) -> None:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise  # not a mistake, and the command line says how to go on
         raise UserError(f"cannot write {path}: {error.strerror}.") from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for output, with those around it, where it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot use the output folder {folder}: {error.strerror}.") from error
