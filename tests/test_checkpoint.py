@@ -1,6 +1,9 @@
+import json
+
 import pytest
 import torch
 
+import autoweight as aw
 from autoweight.errors import RunError, UserError
 from autoweight.storage.checkpoint import CheckpointFile
 
@@ -70,3 +73,15 @@ def test_remove(file):
     file.save({"step": 2})
     file.remove()
     assert file.load() is None
+
+
+def test_the_same_strategy_is_the_same_bytes(tmp_path):
+    """A file's header has several keys, which safetensors writes in an order of chance."""
+    for place in range(8):
+        aw.Strategy(torch.ones(3, 2), aw.Rule(("loss",)), info={"seed": 1}).save(tmp_path / str(place))
+    content = (tmp_path / "0").read_bytes()
+    assert {path.read_bytes() for path in tmp_path.iterdir()} == {content}
+    length = int.from_bytes(content[:8], "little")
+    assert length % 8 == 0
+    assert list(json.loads(content[8 : 8 + length])) == ["__metadata__", "table"]
+    assert torch.equal(aw.load(tmp_path / "0").table, torch.ones(3, 2))

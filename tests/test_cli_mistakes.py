@@ -79,6 +79,8 @@ MISTAKES = {
     "unknown command": (["trian", "digits-noise"], "unknown command 'trian': did you mean 'train'?"),
     "unknown recipe": (["train", "digit-noise"], "unknown recipe 'digit-noise': did you mean 'digits-noise'?"),
     "near no recipe": (["audit", "nothere"], "'nothere' names no run's folder, no data and no recipe: 'autowei"),
+    "a knob as a flag": (["train", "digits-noise", "--focal.gamma=3"], "setting is --knob focal.gamma=3."),
+    "a file for init": (["init", "x.yaml"], "name the file to write with --out x.yaml."),
     "nothing at all": (["train"], "name a recipe, or the path of your own data, first"),
     "flag without its value": (["train", "--config"], "name a recipe, or the path of your own data, first"),
     "no recipe": (["train", "--method", "focal"], "name a recipe, or the path of your own data, first"),

@@ -109,3 +109,11 @@ def test_a_memory_that_takes_much_room_is_said_once_and_one_that_cannot_be_had_i
 def test_a_mask_is_no_position(kind):
     with pytest.raises(aw.UserError, match=f"indices must be whole numbers, but are {kind}: pass positions in the"):
         aw.load("auto").weigh(*batch(), progress=0.1, indices=(torch.arange(SAMPLES) > 9).to(kind))
+
+
+def test_an_indexed_set_counts_from_the_end_as_lists_do():
+    rows = aw.Indexed([("a", 0), ("b", 1)])
+    assert rows[-1] == rows[1] == ("b", 1, 1)
+    for beyond in (2, -3):
+        with pytest.raises(IndexError, match=f"index {beyond} is out of range: the data set has 2 samples"):
+            rows[beyond]

@@ -17,7 +17,7 @@ _EXAMPLE = replace(NO_SPLIT, path="rows.csv", label="label")
 
 
 def init(words: list[str]) -> None:
-    """Write a commented YAML file to start from: init [PATH]"""
+    """Write a commented YAML file to start from: init [RECIPE|PATH]"""
     base, words = _base(words)
     begun = InitArguments(seed=base.seed, device=base.device)
     typed = parse_plain(InitArguments, words, "autoweight init [RECIPE|PATH]", begun)
@@ -35,6 +35,9 @@ def init(words: list[str]) -> None:
 def _base(words: list[str]) -> tuple[RunConfig, list[str]]:
     """What a path or a recipe begins with, or, without one, a table called rows.csv."""
     if words and not words[0].startswith("-"):
+        file = words[0]
+        to_write = file.endswith((".yaml", ".yml"))
+        require(not to_write, f"init takes data or a recipe to begin with: name the file to write with --out {file}.")
         return base_config("any", words)
     example = own_recipe("rows.csv", "table", 0, _EXAMPLE, "classification")
     return replace(example, command="any"), words

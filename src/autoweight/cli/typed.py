@@ -16,7 +16,7 @@ from autoweight.cli.own import absolute_network, is_path, own_config, with_own
 from autoweight.config import Command, Knob, RunConfig
 from autoweight.config.files import load_config
 from autoweight.errors import UserError, nearest, require
-from autoweight.methods import check_knobs, knobs_of
+from autoweight.methods import METHODS, check_knobs, knobs_of
 from autoweight.recipes import RECIPES, get_recipe
 from autoweight.strategy.shipped import SHIPPED, load
 
@@ -79,6 +79,7 @@ def value_of(flag: str, words: list[str]) -> str | None:
 
 def parse(kind: type[Arguments], base: RunConfig, words: list[str], **own: Any) -> Arguments:
     """Typed arguments, whose defaults, and so the help, are those of the configuration to start from."""
+    _check_knobs_are_no_flags(words)
     values = {"seed": base.seed, "device": base.device, **own}
     mine = {"network": base.network, "data": base.data, "training": base.training}
     values |= {name: value for name, value in mine.items() if name in kind.__dataclass_fields__}
@@ -86,6 +87,15 @@ def parse(kind: type[Arguments], base: RunConfig, words: list[str], **own: Any) 
         values["strategy"] = Path(base.strategy)
     prog = f"autoweight {base.command}" + (" RECIPE|PATH" if base.command != "demo" else "")
     return parse_plain(kind, words, prog, kind(**values))
+
+
+def _check_knobs_are_no_flags(words: list[str]) -> None:
+    """Say how a method's setting is given, to whom it looks like those of `data` and `training`."""
+    for word in words:
+        flag, _, value = word.partition("=")
+        method, dot, knob = flag.removeprefix("--").partition(".")
+        if dot and flag.startswith("--") and method in METHODS:
+            raise UserError(f"cannot take {flag}: a method's setting is --knob {method}.{knob}={value or 'VALUE'}.")
 
 
 def parse_plain(kind: type[Plain], words: list[str], prog: str, default: Plain | None = None) -> Plain:

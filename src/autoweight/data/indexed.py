@@ -26,8 +26,9 @@ class Indexed(Dataset[Any]):
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Any:
-        if not 0 <= index < len(self):
-            raise IndexError(index)
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} is out of range: the data set has {len(self)} samples.")
+        index = index % len(self)  # from the end, as with lists, but a sample has one index alone
         sample = self.dataset[index]
         if isinstance(sample, dict):
             require("index" not in sample, "samples have an 'index' of their own: rename it, aw.Indexed adds another.")

@@ -21,7 +21,15 @@ RUN_FILE = "strategy.safetensors"
 def write(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """Write tensors and header; the file appears whole or not at all."""
     metadata = {"format": FORMAT, "version": str(VERSION), "header": json.dumps(header)}
-    write_bytes(path, safetensors.torch.save(tensors, metadata))
+    write_bytes(path, _in_order(safetensors.torch.save(tensors, metadata)))
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same file, its header's keys in order: they come in any, and the same strategy is to be the same bytes."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8:end]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)  # the format aligns tensors so
+    return len(header).to_bytes(8, "little") + header + content[end:]
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
