@@ -219,7 +219,10 @@ def test_audit_of_a_recipe_then_of_its_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run(["audit", "run", "--threshold", "0.01", "--out", "strict"])
     assert (tmp_path / "strict" / "label_issues.csv").exists()
-    assert int(capsys.readouterr().out.split("seed 0: ")[1].split(" of")[0]) < found.issues.num_issues
+    strict = int(capsys.readouterr().out.split("seed 0: ")[1].split(" of")[0])
+    assert strict < found.issues.num_issues
+    for folder, count in (("run", found.issues.num_issues), ("strict", strict)):  # the page says what was asked
+        assert f"<strong>{count:,} of 1,250</strong>" in (tmp_path / folder / "report.html").read_text()
     for words, sentence in [
         (["run", "--method", "law"], "there are: auto with seed 0"),
         (["run", "--threshold", "3"], "from 0 to 1"),

@@ -58,7 +58,7 @@ def audit(
         )
     places = [f"all labels: {path}" for path in write_audit(found, out or run)]
     if page:
-        places.append(f"report: {write_report([run])}")
+        places.append(f"report: {write_report([run], None if out is None else out / PAGE, found)}")
     return lambda: _show(found, places)
 
 

@@ -40,9 +40,9 @@ class AuditView:
     figures: list[Figure] = field(default_factory=list)
 
 
-def audit_view(run: RunView) -> AuditView | None:
-    """The audit of a run, where one of its trainings remembered samples."""
-    audit = audit_run(run.path)
+def audit_view(run: RunView, audit: Audit | None = None) -> AuditView | None:
+    """An audit of a run, by default that by the first of its trainings that remembered samples."""
+    audit = audit or audit_run(run.path)
     if audit is None or not audit.issues.num_seen:
         return None
     issues, wrong = audit.issues, audit.columns.get("wrong")

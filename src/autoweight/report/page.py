@@ -19,7 +19,7 @@ from autoweight.report.svg import Figure, dot_chart
 from autoweight.report.tables import standard_error
 from autoweight.report.verdict import Gain, gain_over, verdict
 from autoweight.report.words import describe, idea
-from autoweight.runs.audit import damaged_samples
+from autoweight.runs.audit import Audit, damaged_samples
 from autoweight.runs.reading import RunView, read_run, told
 from autoweight.runs.tested import Tested, samples_tested
 from autoweight.storage.atomic import write_bytes
@@ -65,16 +65,16 @@ class RunPart:
     yaml: str
 
 
-def write_report(runs: Sequence[Path], out: Path | None = None) -> Path:
+def write_report(runs: Sequence[Path], out: Path | None = None, audit: Audit | None = None) -> Path:
     """Make the page of one or several runs; returns where it is: by default in the run's folder, or here for several.
 
-    What a run lacks, since it goes on or was killed, the page says.
+    What a run lacks, since it goes on or was killed, the page says. It shows the `audit` that was asked for, if any.
     """
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ImportError as error:
         raise UserError("the page is made with jinja2: pip install 'autoweight[report]'.") from error
-    parts = [_part(read_run(path)) for path in runs]
+    parts = [_part(read_run(path), audit) for path in runs]
     environment = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -92,7 +92,7 @@ def write_report(runs: Sequence[Path], out: Path | None = None) -> Path:
     return path
 
 
-def _part(run: RunView) -> RunPart:
+def _part(run: RunView, audit: Audit | None) -> RunPart:
     run.missing += [f"samples/{file.name} is damaged: what it held is left out." for file in damaged_samples(run.path)]
     rows = _rows(run)
     name = run.score.removeprefix("test_").replace("_", " ")
@@ -117,7 +117,7 @@ def _part(run: RunView) -> RunPart:
         weights=([gap] if gap is not None else []) + weight_figures(run),
         search=search_figures(run) if searched else [],
         noise=noise_sentence(run) if searched else "",
-        audit=audit_view(run),
+        audit=audit_view(run, audit),
         facts=_facts(run),
         command=_command(run),
         yaml="" if run.config is None else dump_config(run.config),
