@@ -145,7 +145,7 @@ def _labels(labels: Any) -> Tensor:
     if not isinstance(labels, Tensor):
         flat = np.asarray(labels).ravel()
         if len(flat) and isinstance(flat[0], str):
-            raise UserError(
+            raise TypeError(
                 f"labels are text, such as {str(flat[0])!r}: number the classes from 0 on, as np.unique(labels, "
                 "return_inverse=True)[1] does."
             )
