@@ -54,7 +54,9 @@ def test_what_is_counted_of_margins_is_what_they_are():
     assert lie.agreement == pytest.approx(1 - 0.25 / 0.5)
     assert lie.lasting == 0  # nothing was contradicted before
     census.counts[0, 0] = 400
-    assert census.sizes(NOBODY).on_trial(torch.arange(400)).sum() == pytest.approx(400 * 0.25, abs=5)  # at most a quarter
+    assert census.sizes(NOBODY).on_trial(torch.arange(400)).sum() == pytest.approx(
+        400 * 0.25, abs=5
+    )  # at most a quarter
     census.follow(margins < 0, margins, census.sizes(yes.sum()))
     assert census.taken_back.tolist() == pytest.approx([1.0, 0])  # 100 of the 100 that are on trial in 400
     assert census.margins().lasting == pytest.approx(1 - 0.01 / 1.01, abs=1e-4)
@@ -111,3 +113,15 @@ def test_weights_of_one_stay_one_and_none_is_multiplied_by_more_than_twenty(scal
     labels, valid = torch.tensor([0, 1] * 500), torch.ones(1000, dtype=torch.bool)
     assert scale(census, torch.ones(1000), labels, valid).unique().tolist() == [1.0]
     assert scale(census, torch.full((1000,), 1e-4), labels, valid).max().item() == pytest.approx(20 * 1e-4)
+
+
+def test_mean_weights_of_classes_do_not_depend_on_the_order_in_which_samples_come():
+    generator = torch.Generator().manual_seed(0)
+    weights, labels = torch.rand(500, generator=generator) ** 4, torch.arange(500) % 3
+    valid, order = torch.rand(500, generator=generator) < 0.9, torch.randperm(500, generator=generator)
+    one, two = Census.empty(4), Census.empty(4)
+    one.within_class(weights, labels, valid)
+    two.within_class(weights[order], labels[order], valid[order])
+    assert torch.equal(one.class_weights, two.class_weights)
+    means = [weights[valid & (labels == label)].mean() for label in range(3)]
+    assert_close(one.class_weights, torch.stack([*means, torch.tensor(1.0)]), atol=1e-3, rtol=0)  # of 150 visits each

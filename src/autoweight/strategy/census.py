@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 FIXED_POINT = 2**20  # sums are whole multiples of 1 / this
+_FINE_POINT = 2**32  # the same of weights
 _TWO_GROUPS = (1 / 3, 5 / 9)  # coefficient of bimodality of a normal distribution, one group, and of a flat one
 _SUSPICION = (0.4, 0.6)  # contradiction over confirmation: hard samples stay below, wrong and slow ones are above
 _FIRMNESS = (0.5, 0.65)  # the same, of what lasts: what is learned slowly stays below 0.55
@@ -237,13 +238,12 @@ class Census:
         return weights / (self.class_weights * overall).sqrt().clamp(min=_LEAST_MEAN).gather(0, labels)
 
     def _follow_weights(self, weights: Tensor, labels: Tensor, valid: Tensor) -> None:
-        """Follow each class's mean weight."""
-        member = (
-            labels.unsqueeze(-1) == torch.arange(len(self.class_weights), device=labels.device)
-        ) & valid.unsqueeze(-1)
-        visits = member.sum(dim=0)
-        now = (weights.unsqueeze(-1) * member).sum(dim=0) / visits.clamp(min=1)
-        self.class_weights += (now - self.class_weights) * (1 - torch.exp(-visits / _CLASS_VISITS))
+        """Follow each class's mean weight, of sums in fixed point that tell small weights apart."""
+        rows = torch.stack([valid, weights * valid], dim=-1) * _FINE_POINT
+        nothing = torch.zeros(len(self.class_weights), 2, dtype=torch.long, device=labels.device)
+        visits, total = nothing.index_add(0, labels, rows.round().long()).unbind(dim=-1)
+        now = total / visits.clamp(min=1)
+        self.class_weights += (now - self.class_weights) * (1 - torch.exp(visits / (-_CLASS_VISITS * _FINE_POINT)))
 
 
 def ramp(value: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
