@@ -183,7 +183,8 @@ class Memory:
         self.sparing.doubt(believed != labels, may_be, mean, valid & ~settled, sizes.samples)
         single = (may_be - right).clamp(min=0) * early
         everyone = (1 - right - single) * self.sparing.hard() * settled
-        return right + (single + everyone) * self.sparing.safe(self.census.opened) * ~on_trial
+        raised = (single + everyone) * self.sparing.safe(self.census.opened)
+        return right + raised.masked_fill(on_trial, 0)
 
     def _remember_own(self, indices: Tensor, valid: Tensor) -> Tensor:
         """Means of the labels' probabilities over about the last half of all visits, at least some ten of them."""
