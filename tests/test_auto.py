@@ -64,12 +64,13 @@ def test_what_is_contradicted_is_left_out_on_trial_and_everywhere_only_if_it_las
     auto = aw.load("auto")
     train(auto, believed, epochs=4)
     census = auto.memory.census
-    on_trial = census.on_trial(torch.arange(SAMPLES))
+    sizes = census.sizes(torch.tensor(0))
+    on_trial = sizes.on_trial(torch.arange(SAMPLES))
     assert on_trial.sum() == pytest.approx(SAMPLES / 4, abs=5)
-    strength, _ = census.evidence(on_trial)
+    strength, _ = census.evidence(on_trial, sizes.seen)
     assert strength.min() > 0.9
     census.taken_back[1] = census.taken_back[0]  # as if all were confirmed at the next visit
-    strength, _ = census.evidence(on_trial)
+    strength, _ = census.evidence(on_trial, sizes.seen)
     assert strength[on_trial].min() > 0.9
     assert strength[~on_trial].max() == 0
 

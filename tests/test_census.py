@@ -8,12 +8,13 @@ from autoweight.strategy.census import FIXED_POINT, Census, row
 from autoweight.strategy.memory import Memory
 
 CLASSES = 4
+NOBODY = torch.tensor(0)
 
 
 def test_a_large_set_has_a_sixteenth_on_trial():
     census = Census.empty(2)
     census.counts[:, 0] = 25_000
-    assert census.on_trial(torch.arange(50_000)).sum() == pytest.approx(3125, abs=5)
+    assert census.sizes(NOBODY).on_trial(torch.arange(50_000)).sum() == pytest.approx(3125, abs=5)
 
 
 def test_with_evidence_samples_go_back_to_their_lowest_margins_once():
@@ -42,8 +43,8 @@ def test_what_is_counted_of_margins_is_what_they_are():
     margins = torch.tensor([0.5] * 300 + [-0.25] * 100)
     yes, no = torch.ones(400, dtype=torch.bool), torch.zeros(400, dtype=torch.bool)
     first_class = torch.zeros(400, dtype=torch.long)  # all are taken for it; the last hundred are labelled otherwise
-    rows = row(margins, margins).repeat(2, 1)
-    census.move(rows, first_class.repeat(2), no, yes)
+    rows = row(margins, margins).repeat(2, 1, 1)
+    census.move(rows, first_class.repeat(2, 1), no, yes)
     lie = census.margins()
     assert lie.contradicted.tolist() == pytest.approx(
         [0.25, 0.25]
@@ -53,19 +54,20 @@ def test_what_is_counted_of_margins_is_what_they_are():
     assert lie.agreement == pytest.approx(1 - 0.25 / 0.5)
     assert lie.lasting == 0  # nothing was contradicted before
     census.counts[0, 0] = 400
-    assert census.on_trial(torch.arange(400)).sum() == pytest.approx(400 * 0.25, abs=5)  # at most a quarter
-    census.follow(margins < 0, margins, yes)
+    on_trial = census.sizes(NOBODY).on_trial(torch.arange(400))
+    assert on_trial.sum() == pytest.approx(400 * 0.25, abs=5)  # at most a quarter
+    census.follow(margins < 0, margins, census.sizes(yes.sum()))
     assert census.taken_back.tolist() == pytest.approx([1.0, 0])  # 100 of the 100 that are on trial in 400
     assert census.margins().lasting == pytest.approx(1 - 0.01 / 1.01, abs=1e-4)
-    census.follow(margins < 0, margins.abs(), yes)
+    census.follow(margins < 0, margins.abs(), census.sizes(yes.sum()))
     assert census.taken_back.tolist() == pytest.approx([1.0, 1.0])
     assert census.margins().lasting == 0
-    census.move(rows, torch.cat([first_class, 1 - first_class]), yes, yes)  # now they are taken for the other class
+    census.move(rows, torch.stack([first_class, 1 - first_class]), yes, yes)  # now they are taken for the other class
     assert census.believed[:, 0].tolist() == [0, 400 * FIXED_POINT]
-    census.move(rows, 1 - first_class.repeat(2), yes, no)  # nobody is on trial any more
+    census.move(rows, 1 - first_class.repeat(2, 1), yes, no)  # nobody is on trial any more
     assert not census.believed.any()
     flat, second, is_second = torch.linspace(-1, 1, 2001), torch.ones(2001).long(), torch.ones(2001).bool()
-    census.move(row(flat, flat).repeat(2, 1), second.repeat(2), ~is_second, is_second)
+    census.move(row(flat, flat).repeat(2, 1, 1), second.repeat(2, 1), ~is_second, is_second)
     assert census.margins().bimodality == pytest.approx(5 / 9, abs=1e-3)
 
 
@@ -80,7 +82,7 @@ def test_counts_are_those_of_the_remembered_margins_by_the_class_believed_in():
     columns, census = memory.columns, memory.census
     counted = columns["relative"] > -2
     assert counted.any()
-    assert census.on_trial(counted.nonzero().flatten()).all()
+    assert census.sizes(NOBODY).on_trial(counted.nonzero().flatten()).all()
     relative, rivals, labels, raw = (columns[name][counted] for name in ("relative", "rival_class", "label", "margin"))
     believed = torch.where(relative < 0, rivals, labels)
     assert len(believed.unique()) == CLASSES
@@ -96,7 +98,7 @@ def test_counts_are_those_of_the_remembered_margins_by_the_class_believed_in():
 def test_weights_are_taken_relative_to_a_mean_halfway_between_their_class_s_and_that_of_all():
     census = Census.empty(3)
     labels = torch.tensor([0] * 400 + [1] * 400)  # of the third class nobody was seen
-    census.visit(labels, torch.zeros(800), torch.zeros(800), torch.ones(800, dtype=torch.bool), labels >= 0)
+    census.visit(labels, torch.zeros(2, 800), torch.ones(800, dtype=torch.bool), labels >= 0)
     weights = torch.where(labels == 0, 0.04, 0.64)
     scaled = census.halfway_within_class(weights, labels, labels >= 0)
     overall = (401 * 0.04 + 401 * 0.64 + 1.0) / 803  # one more is counted in each class
@@ -110,3 +112,15 @@ def test_weights_of_one_stay_one_and_none_is_multiplied_by_more_than_twenty(scal
     labels, valid = torch.tensor([0, 1] * 500), torch.ones(1000, dtype=torch.bool)
     assert scale(census, torch.ones(1000), labels, valid).unique().tolist() == [1.0]
     assert scale(census, torch.full((1000,), 1e-4), labels, valid).max().item() == pytest.approx(20 * 1e-4)
+
+
+def test_mean_weights_of_classes_do_not_depend_on_the_order_in_which_samples_come():
+    generator = torch.Generator().manual_seed(0)
+    weights, labels = torch.rand(500, generator=generator) ** 4, torch.arange(500) % 3
+    valid, order = torch.rand(500, generator=generator) < 0.9, torch.randperm(500, generator=generator)
+    one, two = Census.empty(4), Census.empty(4)
+    one.within_class(weights, labels, valid)
+    two.within_class(weights[order], labels[order], valid[order])
+    assert torch.equal(one.class_weights, two.class_weights)
+    means = [weights[valid & (labels == label)].mean() for label in range(3)]
+    assert_close(one.class_weights, torch.stack([*means, torch.tensor(1.0)]), atol=1e-3, rtol=0)  # of 150 visits each

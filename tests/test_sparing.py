@@ -129,6 +129,11 @@ def ready(opened=True):
     return memory
 
 
+def on_trial(index):
+    """Whether a sample is, in such a memory."""
+    return ready().census.sizes(torch.tensor(0)).on_trial(torch.tensor(index))
+
+
 def hard(share=1.0):
     """A training past its middle in which this share of what is contradicted would have been spared."""
     memory = ready()
@@ -138,7 +143,7 @@ def hard(share=1.0):
 
 
 def test_a_half_hearted_contradiction_is_spared_early_and_a_firm_one_is_not():
-    index = next(i for i in range(100) if not ready().census.on_trial(torch.tensor(i)))
+    index = next(i for i in range(100) if not on_trial(i))
     assert visit(ready(), 0.2, index, 0.1) > 0.95
     assert visit(ready(), 0.005, index, 0.1) < 0.05
     assert visit(hard(0.0), 0.2, index, 0.45) == pytest.approx(visit(ready(), 0.2, index, 0.1) / 2, abs=1e-3)
@@ -149,7 +154,7 @@ def test_a_half_hearted_contradiction_is_spared_early_and_a_firm_one_is_not():
 
 @pytest.mark.parametrize(("share", "weight"), [(0.3, 0.0), (0.4, 0.5), (0.5, 1.0)])
 def test_where_problems_are_hard_everybody_is_spared_late_however_improbable(share, weight):
-    index = next(i for i in range(100) if not ready().census.on_trial(torch.tensor(i)))
+    index = next(i for i in range(100) if not on_trial(i))
     assert visit(hard(share), 0.005, index, 0.6) == pytest.approx(weight, abs=1e-4)
     assert visit(hard(share), 0.005, index, 0.2) < 0.05  # not before
 
@@ -164,7 +169,7 @@ def test_nothing_is_counted_late():
 
 @pytest.mark.parametrize("progress", [0.1, 0.6])
 def test_samples_on_trial_are_never_spared(progress):
-    index = next(i for i in range(100) if ready().census.on_trial(torch.tensor(i)))
+    index = next(i for i in range(100) if on_trial(i))
     assert visit(hard(), 0.2, index, progress) == 0
 
 
@@ -196,9 +201,9 @@ def test_of_more_than_a_thousand_classes_no_pairs_are_counted():
 
 def test_strategies_that_go_by_belief_spare_whom_auto_spares(monkeypatch):
     """Where progress is known, as it is to strategies in use; a search's workers are not told."""
-    full = lambda census, on_trial: (torch.ones(on_trial.shape), torch.full((3,), 0.3))  # noqa: E731
+    full = lambda census, on_trial, seen: (torch.ones(on_trial.shape), torch.full((3,), 0.3))  # noqa: E731
     monkeypatch.setattr(Census, "evidence", full)
-    index = next(i for i in range(100) if not ready().census.on_trial(torch.tensor(i)))
+    index = next(i for i in range(100) if not on_trial(i))
 
     def belief(probability, progress):
         memory = ready()

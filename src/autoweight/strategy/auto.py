@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import UserError
-from autoweight.strategy.census import Census
+from autoweight.strategy.census import Census, Sizes
 from autoweight.strategy.features import View
-from autoweight.strategy.memory import RATE, SLOPE, Memory
+from autoweight.strategy.memory import RATE, SLOPE, Memory, Taken
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.stages import check_progress
 from autoweight.strategy.weigher import view_of
@@ -60,16 +60,17 @@ class Auto(Remembering):
         margins = memory.margins(view.logits, labels, places, rate, view.valid)
         taken = memory.relative(margins, labels, places, view.valid)
         progress = torch.as_tensor(view.progress, dtype=torch.float32, device=labels.device)
-        strength, share = self._evidence(census, taken.on_trial, progress)
-        right = 1 - probability_wrong(taken.relative, strength, share[taken.believed])
+        strength, share = self._evidence(census, taken, progress)
+        right = 1 - probability_wrong(taken.relative, strength, share.gather(0, taken.believed))
         right = memory.spared(right, taken, labels, places, view.valid, progress)
-        return memory.scaled(right, labels, view.valid) * self._rarity(census, progress)[labels]
+        weights = memory.scaled(right, labels, view.valid)
+        return weights * self._rarity(census, taken.sizes, progress).gather(0, labels)
 
-    def _evidence(self, census: Census, on_trial: Tensor, progress: Tensor) -> tuple[Tensor, Tensor]:
-        return census.evidence(on_trial)
+    def _evidence(self, census: Census, taken: Taken, progress: Tensor) -> tuple[Tensor, Tensor]:
+        return census.evidence(taken.on_trial, taken.sizes.seen)
 
-    def _rarity(self, census: Census, progress: Tensor) -> Tensor:
-        return census.rarity(progress)
+    def _rarity(self, census: Census, sizes: Sizes, progress: Tensor) -> Tensor:
+        return census.rarity(progress, sizes)
 
 
 def probability_wrong(margins: Tensor, strength: Tensor, share: Tensor) -> Tensor:

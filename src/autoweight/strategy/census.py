@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 FIXED_POINT = 2**20  # sums are whole multiples of 1 / this
+_FINE_POINT = 2**32  # the same of weights
 _TWO_GROUPS = (1 / 3, 5 / 9)  # coefficient of bimodality of a normal distribution, one group, and of a flat one
 _SUSPICION = (0.4, 0.6)  # contradiction over confirmation: hard samples stay below, wrong and slow ones are above
 _FIRMNESS = (0.5, 0.65)  # the same, of what lasts: what is learned slowly stays below 0.55
@@ -36,6 +37,34 @@ _TEMPER = (0.5, 1.0)  # exponents of inverse class frequency, early and late: fe
 _LATE = (0.7, 0.8)  # how much of a training is done while the one goes over into the other
 _CLASS_VISITS = 20.0  # visits of a class over which its mean weight is followed
 _LEAST_MEAN = 0.05  # that weights are taken relative to, so that none is multiplied by more than its inverse
+
+
+class Sizes(NamedTuple):
+    """How many samples were visited, which all counts are held against: looked up once a step."""
+
+    of_classes: Tensor
+    """By label, `[classes]`."""
+    samples: Tensor
+    """Altogether, 1 at least."""
+    visits: Tensor
+    """How often each came, in the mean."""
+    seen: Tensor
+    """From 0, while samples come for the first time, to 1."""
+    share_on_trial: Tensor
+    batch: Tensor
+    """Samples that count in the batch at hand."""
+
+    def on_trial(self, indices: Tensor) -> Tensor:
+        """Which samples are: the same all along, once all have come."""
+        return indices * _HASH % _HASHES < _HASHES * self.share_on_trial
+
+    def comparable(self, labels: Tensor, believed: Tensor) -> Tensor:
+        """Which labels are not far rarer than the classes believed in: that others are contradicted is no evidence.
+
+        Nobody knows before all samples came.
+        """
+        counts = self.of_classes
+        return (_OUTNUMBERED * counts.gather(0, labels) >= counts.gather(0, believed)) | (self.seen <= 0)
 
 
 class Margins(NamedTuple):
@@ -86,77 +115,66 @@ class Census:
         """All that it holds, by name."""
         return dict(vars(self))
 
-    def visit(self, labels: Tensor, old: Tensor, new: Tensor, first: Tensor, valid: Tensor) -> None:
-        """Samples' margins go from `old` to `new`; of some it is the `first` visit."""
-        changes = torch.stack([first.long(), _fixed(new) - _fixed(old)], dim=-1)
-        self.counts.index_add_(0, labels, changes * valid.long().unsqueeze(-1))
-        self.num_visits += valid.sum()
+    def visit(self, labels: Tensor, means: Tensor, first: Tensor, valid: Tensor) -> Sizes:
+        """Samples' margins change, `means` being those before and after; of some it is the `first` visit."""
+        old, new = whole(means)
+        changes = torch.stack([first & valid, new - old], dim=-1)
+        self.counts.index_add_(0, labels, changes.long())
+        batch = valid.sum()
+        self.num_visits += batch
+        return self.sizes(batch)
 
-    def on_trial(self, indices: Tensor) -> Tensor:
-        """Which samples are: the same all along, once all have come."""
-        return indices * _HASH % _HASHES < _HASHES * self._share_on_trial()
-
-    def outnumbered(self, labels: Tensor, believed: Tensor) -> Tensor:
-        """Which labels are far rarer than the classes believed in: that they are contradicted is no evidence.
-
-        Nobody knows before all samples came.
-        """
-        counts = self.counts[:, 0]
-        return (_OUTNUMBERED * counts[labels] < counts[believed]) & (self._seen() > 0)
-
-    def _share_on_trial(self) -> Tensor:
-        return (_ON_TRIAL / self.num_samples()).clamp(_LEAST_SHARE, _MOST_SHARE)
-
-    def num_samples(self) -> Tensor:
-        """How many samples were visited, 1 at least."""
-        return self.counts[:, 0].sum().clamp(min=1)
+    def sizes(self, batch: Tensor) -> Sizes:
+        """How many samples were visited, those of the `batch` at hand included."""
+        of_classes = self.counts[:, 0]
+        samples = of_classes.sum().clamp(min=1)
+        visits = self.num_visits / samples
+        share = (_ON_TRIAL / samples).clamp(_LEAST_SHARE, _MOST_SHARE)
+        return Sizes(of_classes, samples, visits, ramp(visits, *_VISITS), share, batch)
 
     def move(self, rows: Tensor, classes: Tensor, counted: Tensor, now: Tensor) -> None:
-        """`row`s of samples and the classes believed in, all before and then all after.
+        """`row`s of samples and the classes believed in, both `[2, batch]`, before and after.
 
         Some were `counted` before, and some are `now`.
         """
-        signs = torch.cat([-counted.long(), now.long()])
-        self.believed.index_add_(0, classes, rows * signs.unsqueeze(-1))
+        signs = torch.stack([-counted.long(), now]).unsqueeze(-1)
+        self.believed.index_add_(0, classes.flatten(), (rows * signs).flatten(end_dim=1))
 
-    def follow(self, contradicted: Tensor, now: Tensor, valid: Tensor) -> None:
+    def follow(self, contradicted: Tensor, now: Tensor, sizes: Sizes) -> None:
         """Follow how many on trial were `contradicted`, and how many of these are not `now`, over half an epoch."""
-        looked_at = valid.sum() * self._share_on_trial()
-        shares = torch.stack([contradicted, contradicted & (now > 0)]).sum(dim=-1) / looked_at.clamp(min=1e-6)
-        half_epoch = (2 * valid.sum() / self.num_samples()).clamp(max=1)
-        self.taken_back += (shares - self.taken_back) * half_epoch
+        looked_at = (sizes.batch * sizes.share_on_trial).clamp(min=1e-6)
+        shares = torch.stack([contradicted, contradicted & (now > 0)]).sum(dim=-1) / looked_at
+        self.taken_back += (shares - self.taken_back) * (2 * sizes.batch / sizes.samples).clamp(max=1)
 
     def leniency(self) -> Tensor:
         """By how much a class's labels are contradicted in the mean, `[classes]`: it is not learned yet."""
         counts, sums = self.counts.double().unbind(dim=-1)
-        return (-sums / counts.clamp(min=1) / FIXED_POINT).clamp(min=0).float()
+        return (sums / (-FIXED_POINT * counts.clamp(min=1))).clamp(min=0).float()
 
     def margins(self) -> Margins:
         """How margins lie."""
         sums = self.believed.double() / FIXED_POINT
-        members, against, raw, below = sums[:, :4].unbind(dim=-1)
-        everyone, confirmed, confirmation = members.sum().clamp(min=1), members - against, sums[:, 4] - below
-        overall = confirmation.sum() / confirmed.sum().clamp(min=1)
-        firm = ((confirmation + _SHARED * overall) / (confirmed + _SHARED)).clamp(min=1e-3)
-        powers = (sums[:, 4:] / torch.stack([firm, firm**2, firm**3, firm**4], dim=-1)).sum(dim=0)
-        mean, second, third, fourth = powers / everyone
-        variance = (second - mean**2).clamp(min=1e-8)
-        skew = third - 3 * mean * second + 2 * mean**3
-        spread = fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4
-        bimodality = (skew**2 / variance**3 + 1) * variance**2 / spread.clamp(min=1e-16)
-        contradiction = -(below / firm).sum() / (against.sum() + _UNDECIDED * everyone + _FEW)
-        confirming = (confirmation / firm).sum() / confirmed.sum().clamp(min=1)
+        members, against, _, below, total, *_ = sums.unbind(dim=-1)
+        everyone, all_against, all_raw, all_below, in_all, *_ = sums.sum(dim=0).unbind()
+        everyone = everyone.clamp(min=1)
+        confirmed, all_confirmed = members - against, (everyone - all_against).clamp(min=1)
+        overall = (in_all - all_below) / all_confirmed
+        firm = ((total - below + _SHARED * overall) / (confirmed + _SHARED)).clamp(min=1e-3)
+        scaled = (sums[:, 3:] / torch.stack([firm, firm, firm**2, firm**3, firm**4], dim=-1)).sum(dim=0)
+        below, first = scaled[:2]
+        contradiction = -below / (all_against + _UNDECIDED * everyone + _FEW)
+        confirming = (first - below) / all_confirmed
         before, taken_back = self.taken_back.double() + _UNDECIDED
-        share = against.sum() / everyone
+        share = all_against / everyone
         return Margins(
             ((against + _SHARED * share) / (members + _SHARED)).clamp(_LEAST_PRIOR, _MOST_PRIOR),
-            bimodality,
+            _bimodality(scaled[1:] / everyone),
             contradiction / confirming.clamp(min=1e-3),
             1 - taken_back / before,
-            1 - share.maximum(raw.sum() / everyone) / (1 - 1 / max(len(sums), 2)),
+            1 - all_against.maximum(all_raw) / everyone / (1 - 1 / max(len(sums), 2)),
         )
 
-    def evidence(self, on_trial: Tensor) -> tuple[Tensor, Tensor]:
+    def evidence(self, on_trial: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
         """How far contradicted labels may be taken for wrong, 0 to 1, and the share of them in each class believed in.
 
         A wrong label is contradicted as firmly as right ones of the same look are confirmed: margins fall into two
@@ -171,14 +189,13 @@ class Census:
         knowledge = ramp(margins.agreement, *_KNOWLEDGE) * ramp(margins.bimodality, *_TWO_GROUPS)
         suspicion = knowledge * ramp(margins.contradiction, *_SUSPICION)
         evidence = knowledge * ramp(margins.contradiction * margins.lasting, *_FIRMNESS)
-        odds = (evidence / (1 - evidence).clamp(min=1e-6)) ** _SWITCH
-        seen = self._seen()
-        strength = odds / (1 + odds) * seen
+        passes = evidence**_SWITCH
+        strength = passes / (passes + (1 - evidence) ** _SWITCH) * seen
         self.opened.copy_(strength > 0.5)
         each = torch.where(on_trial, (suspicion * seen).maximum(strength), strength)
         return each.float(), margins.contradicted.float()
 
-    def assumed(self, progress: Tensor) -> tuple[Tensor, Tensor]:
+    def assumed(self, progress: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
         """The same where labels are known to be wrong: all that is asked is that the network beats chance.
 
         By less and less up to the middle of the training: what it does not know by then, it will rather memorise.
@@ -188,31 +205,27 @@ class Census:
             early + (late - early) * ramp(progress, 0.0, 0.5)
             for early, late in zip(_KNOWLEDGE, _LATE_KNOWLEDGE, strict=True)
         )
-        knowledge = ramp(margins.agreement, low, high) * self._seen()
+        knowledge = ramp(margins.agreement, low, high) * seen
         return knowledge.float(), margins.contradicted.float()
 
-    def rarity(self, progress: Tensor, made: bool = False) -> Tensor:
+    def rarity(self, progress: Tensor, sizes: Sizes, made: bool = False) -> Tensor:
         """Inverse frequency to a power that grows late, `[classes]`, with a mean of 1 over the samples.
 
         It is 1 while imbalance is natural, unless it is known to be `made`.
         """
-        counts = self.counts[:, 0].float()
+        counts = sizes.of_classes.float()
         known = counts.clamp(min=1)
         most = known.amax()
         looks_made = ramp((most / known.where(counts > 0, most).amin()).log(), *map(log, _IMBALANCE))
         early, late = _TEMPER
-        power = (early + (late - early) * ramp(progress, *_LATE)) * self._seen()
+        power = (early + (late - early) * ramp(progress, *_LATE)) * sizes.seen
         factors = known ** -(power if made else power * looks_made)
-        return factors * counts.sum().clamp(min=1) / (factors * counts).sum().clamp(min=1)
-
-    def _seen(self) -> Tensor:
-        """From 0, while samples come for the first time, to 1."""
-        return ramp(self.num_visits / self.num_samples(), *_VISITS)
+        return factors * sizes.samples / (factors * counts).sum().clamp(min=1)
 
     def within_class(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
         """Weights over the mean weight of their class, so that no class is forgotten and steps keep their size."""
         self._follow_weights(weights, labels, valid)
-        return weights / self.class_weights[labels].clamp(min=_LEAST_MEAN)
+        return weights / self.class_weights.clamp(min=_LEAST_MEAN).gather(0, labels)
 
     def halfway_within_class(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
         """Weights over a mean halfway, as factors go, between that of their class and that of all samples.
@@ -222,16 +235,15 @@ class Census:
         self._follow_weights(weights, labels, valid)
         counts = self.counts[:, 0] + 1.0  # a mean before anybody was counted, too
         overall = (self.class_weights * counts).sum() / counts.sum()
-        return weights / (self.class_weights * overall).sqrt().clamp(min=_LEAST_MEAN)[labels]
+        return weights / (self.class_weights * overall).sqrt().clamp(min=_LEAST_MEAN).gather(0, labels)
 
     def _follow_weights(self, weights: Tensor, labels: Tensor, valid: Tensor) -> None:
-        """Follow each class's mean weight."""
-        member = (
-            labels.unsqueeze(-1) == torch.arange(len(self.class_weights), device=labels.device)
-        ) & valid.unsqueeze(-1)
-        visits = member.sum(dim=0)
-        now = (weights.unsqueeze(-1) * member).sum(dim=0) / visits.clamp(min=1)
-        self.class_weights += (now - self.class_weights) * (1 - torch.exp(-visits / _CLASS_VISITS))
+        """Follow each class's mean weight, of sums in fixed point that tell small weights apart."""
+        rows = torch.stack([valid, weights * valid], dim=-1) * _FINE_POINT
+        nothing = torch.zeros(len(self.class_weights), 2, dtype=torch.long, device=labels.device)
+        visits, total = nothing.index_add(0, labels, rows.round().long()).unbind(dim=-1)
+        now = total / visits.clamp(min=1)
+        self.class_weights += (now - self.class_weights) * (1 - torch.exp(visits / (-_CLASS_VISITS * _FINE_POINT)))
 
 
 def ramp(value: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
@@ -239,8 +251,9 @@ def ramp(value: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
     return ((value - low) / (high - low)).clamp(0, 1)
 
 
-def _fixed(values: Tensor) -> Tensor:
-    return (values.double() * FIXED_POINT).round().long()
+def whole(values: Tensor) -> Tensor:
+    """Numbers in fixed point, still as floats: these hold them exactly."""
+    return (values * FIXED_POINT).round()
 
 
 def row(margins: Tensor, raw: Tensor) -> Tensor:
@@ -248,8 +261,17 @@ def row(margins: Tensor, raw: Tensor) -> Tensor:
 
     Then come four powers of its margin.
     """
-    below = margins.clamp(max=0)
     square = margins.square()
-    signs = ((margins < 0).to(margins.dtype), (raw < 0).to(margins.dtype))
-    powers = (margins, square, square * margins, square.square())
-    return _fixed(torch.stack([torch.ones_like(margins), *signs, below, *powers], dim=-1))
+    below = margins < 0, raw < 0, margins.clamp(max=0)
+    powers = margins, square, square * margins, square.square()
+    return whole(torch.stack([torch.ones_like(margins), *below, *powers], dim=-1)).long()
+
+
+def _bimodality(moments: Tensor) -> Tensor:
+    """Sarle's coefficient, given the means of the first four powers."""
+    mean = moments[0]
+    variance, third, fourth = moments[1:] - mean * moments[:-1]  # means of powers times the distance from the mean
+    shift = mean * variance
+    skew, spread = third - 2 * shift, fourth - 3 * mean * (third - shift)
+    variance = variance.clamp(min=1e-8)
+    return (skew**2 / variance + variance**2) / spread.clamp(min=1e-16)

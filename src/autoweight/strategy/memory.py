@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import UserError
-from autoweight.strategy.census import FIXED_POINT, Census, row
+from autoweight.strategy.census import FIXED_POINT, Census, Sizes, row, whole
 from autoweight.strategy.sparing import Sparing
 
 RATE = 0.2  # of the memory: about the last five visits count
@@ -43,10 +43,11 @@ class _Visit(NamedTuple):
     """Margins, before they are averaged."""
     own: Tensor
     """The labels' probabilities."""
-    former: Tensor
-    """The means before."""
-    rivals: tuple[Tensor, Tensor]
-    """The classes that beat the labels last: before this visit, and with it."""
+    means: Tensor
+    """The averaged margins, `[2, batch]`: before this visit, and with it."""
+    rivals: Tensor
+    """The classes that beat the labels last, `[2, batch]`."""
+    sizes: Sizes
 
 
 class Taken(NamedTuple):
@@ -58,8 +59,9 @@ class Taken(NamedTuple):
     """The classes believed in."""
     on_trial: Tensor
     """Which samples are on trial."""
-    outnumbered: Tensor
-    """Which labels are far rarer than the classes believed in: never on trial, however contradicted."""
+    telling: Tensor
+    """Which are valid, and their labels not far rarer than the classes believed in: others are never on trial."""
+    sizes: Sizes
 
 
 class Memory:
@@ -120,18 +122,19 @@ class Memory:
         own = probabilities.gather(-1, classes).squeeze(-1)
         strongest, strongest_class = probabilities.scatter(-1, classes, -1.0).max(dim=-1)
         now = own - strongest
-        old, lowest = self.columns["margin"][indices], self.columns["lowest"][indices]
+        known, old, lowest, rivals = (
+            self.columns[name].gather(0, indices) for name in ("label", "margin", "lowest", "rival_class")
+        )
         opened = self.census.opened
         new = torch.lerp(torch.where(opened, old.minimum(lowest), old), now, rate)
-        first = self.columns["label"][indices] < 0
-        rivals = self.columns["rival_class"][indices]
-        beaten_by = torch.where(now < 0, strongest_class.to(rivals.dtype), rivals)
-        self._visit = _Visit(now, own, old, (rivals, beaten_by))
-        self._put("margin", indices, new, valid)
-        self._put("lowest", indices, (lowest + _FORGIVEN).minimum(old).where(~opened, _NEVER_LOW), valid)
-        self._put("rival_class", indices, beaten_by, valid)
-        self._put("label", indices, labels, valid)
-        self.census.visit(classes.squeeze(-1), old, new, first, valid)
+        beaten_by = torch.where(now < 0, strongest_class, rivals)
+        forgiven = (lowest + _FORGIVEN).minimum(old).masked_fill(opened, _NEVER_LOW)
+        means = torch.stack([old, self._put("margin", indices, old, new, valid)])
+        self._put("lowest", indices, lowest, forgiven, valid)
+        self._put("rival_class", indices, rivals, beaten_by, valid)
+        self._put("label", indices, known, labels, valid)
+        sizes = self.census.visit(classes.squeeze(-1), means, known < 0, valid)
+        self._visit = _Visit(now, own, means, torch.stack([rivals, beaten_by]), sizes)
         return new
 
     def relative(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> Taken:
@@ -139,22 +142,19 @@ class Memory:
 
         A class whose labels are contradicted in the mean is not learned yet: its margins are raised by that.
         """
-        now, _, raw, rivals = self._visit
-        leniency = self.census.leniency()[labels]
+        now, _, means, rivals, sizes = self._visit
+        leniency = self.census.leniency().gather(0, labels)
         new = (margins + leniency).clamp(max=1)
-        old = self.columns["relative"][indices]
-        before, believed = (
-            torch.where((one < 0) & (rival >= 0), rival.long(), labels)
-            for one, rival in zip((old, new), rivals, strict=True)
-        )
-        counted = (old != _NONE) & valid
-        outnumbered = self.census.outnumbered(labels, believed)
-        on_trial = self.census.on_trial(indices) & valid & ~outnumbered
-        self._put("relative", indices, new.where(on_trial, _NONE), valid)
-        rows = row(torch.cat([old, new]), torch.cat([raw, margins]))
-        self.census.move(rows, torch.cat([before, believed]), counted, on_trial)
-        self.census.follow((old < 0) & counted & on_trial, now + leniency, valid)
-        return Taken(new, believed, on_trial, outnumbered)
+        old = self.columns["relative"].gather(0, indices)
+        both = torch.stack([old, new])
+        classes = torch.where((both < 0) & (rivals >= 0), rivals, labels)
+        counted, believed = (old != _NONE) & valid, classes[1]
+        telling = valid & sizes.comparable(labels, believed)
+        on_trial = sizes.on_trial(indices) & telling
+        self._put("relative", indices, old, torch.where(on_trial, new, _NONE), valid)
+        self.census.move(row(both, means), classes, counted, on_trial)
+        self.census.follow((old < 0) & counted & on_trial, now + leniency, sizes)
+        return Taken(new, believed, on_trial, telling, sizes)
 
     def spared(
         self,
@@ -172,26 +172,26 @@ class Memory:
         """
         if progress is None or not len(self.sparing.pairs) or len(self) < _LARGE:
             return right
-        (now, own, *_), (_, believed, on_trial, outnumbered) = self._visit, taken
-        num_samples = self.census.num_samples()
-        mean = self._remember_own(own, indices, valid, num_samples)
-        before = self.columns["taken_for"][indices].long()
-        self._put("taken_for", indices, believed, valid)
+        _, believed, on_trial, telling, sizes = taken
+        mean = self._remember_own(indices, valid)
+        before = self.columns["taken_for"].gather(0, indices)
+        self._put("taken_for", indices, before, believed, valid)
         self.sparing.visit(before, believed, labels, valid)
         early, settled = self.sparing.clock(progress, self.census.opened)
-        self.sparing.follow(now < 0, on_trial, valid & (early > 0) & ~outnumbered, num_samples)
+        self.sparing.follow(self._visit.now < 0, on_trial, telling & (early > 0), sizes.samples)
         may_be = self.sparing.probability_right(mean, believed, labels)
-        self.sparing.doubt(believed != labels, may_be, mean, valid & ~settled, num_samples)
+        self.sparing.doubt(believed != labels, may_be, mean, valid & ~settled, sizes.samples)
         single = (may_be - right).clamp(min=0) * early
         everyone = (1 - right - single) * self.sparing.hard() * settled
-        return right + (single + everyone) * self.sparing.safe(self.census.opened) * ~on_trial
+        raised = (single + everyone) * self.sparing.safe(self.census.opened)
+        return right + raised.masked_fill(on_trial, 0)
 
-    def _remember_own(self, own: Tensor, indices: Tensor, valid: Tensor, num_samples: Tensor) -> Tensor:
+    def _remember_own(self, indices: Tensor, valid: Tensor) -> Tensor:
         """Means of the labels' probabilities over about the last half of all visits, at least some ten of them."""
-        old = self.columns["own"][indices]
-        rate = (2 / (2 + self.census.num_visits / num_samples)).clamp(max=RATE)
+        old, own = self.columns["own"].gather(0, indices), self._visit.own
+        rate = (2 / (2 + self._visit.sizes.visits)).clamp(max=RATE)
         new = torch.where(old < 0, own, torch.lerp(old, own, rate))
-        self._put("own", indices, new, valid)
+        self._put("own", indices, old, new, valid)
         return new
 
     def scaled(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
@@ -205,19 +205,19 @@ class Memory:
     ) -> Tensor:
         """Log-odds that labels are right, given their margins and how many are contradicted, times how far to trust."""
         taken = self.relative(margins, labels, indices, valid)
-        strength, prior = self.census.evidence(taken.on_trial)
-        belief = strength * (SLOPE * taken.relative - torch.logit(prior)[taken.believed])
+        strength, prior = self.census.evidence(taken.on_trial, taken.sizes.seen)
+        belief = strength * (SLOPE * taken.relative - torch.logit(prior).gather(0, taken.believed))
         right = belief.sigmoid()
         raised = self.spared(right, taken, labels, indices, valid, progress)
         return torch.where(raised > right, torch.logit(raised, eps=1e-6).maximum(belief), belief)
 
     def losses(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
         """Move the samples' averaged losses by `rate` towards the present ones, and give them; the first visit sets."""
-        old = self.columns["loss"][indices]
+        old, known = (self.columns[name].gather(0, indices) for name in ("loss", "label"))
         visited = old >= 0
         new = torch.where(visited, torch.lerp(old, losses, rate), losses)
-        self._put("loss", indices, new, valid)
-        self._put("label", indices, labels, valid)
+        self._put("loss", indices, old, new, valid)
+        self._put("label", indices, known, labels, valid)
         self._count(labels, old.clamp(min=0), -(visited & valid).long())
         self._count(labels, new, valid.long())
         return new
@@ -232,12 +232,12 @@ class Memory:
         deviation = variance.clamp(min=_LEAST_SPREAD**2).sqrt()
         return (losses - mean[labels].float()) / deviation[labels].float()
 
-    def check_labels(self, labels: Tensor, indices: Tensor) -> None:
+    def check_labels(self, labels: Tensor, indices: Tensor, valid: Tensor) -> None:
         """Raise `UserError` where a sample had another label: these are no positions, or those of another data set."""
-        known = self.columns["label"][indices]
-        changed = ((known >= 0) & (known != labels)).nonzero().flatten()
-        if len(changed):
-            first = changed[0]
+        known = self.columns["label"].gather(0, indices)
+        expected = known.where((known >= 0) & valid, labels)
+        if not torch.equal(expected, labels):
+            first = (expected != labels).nonzero()[0, 0]
             had = int(known[first])
             raise UserError(
                 f"sample {int(indices[first])} has label {int(labels[first])}, but had {had} before: indices "
@@ -245,12 +245,14 @@ class Memory:
                 "another data set begin with a fresh strategy."
             )
 
-    def _put(self, name: str, indices: Tensor, new: Tensor, valid: Tensor) -> None:
-        column = self.columns[name]
-        column[indices] = torch.where(valid, new.to(column.dtype), column[indices])
+    def _put(self, name: str, indices: Tensor, old: Tensor, new: Tensor, valid: Tensor) -> Tensor:
+        """Put what is `new` of the valid samples into a column, and give what it holds of all."""
+        kept = torch.where(valid, new, old)
+        self.columns[name].scatter_(0, indices, kept.to(self.columns[name].dtype))
+        return kept
 
     def _count(self, labels: Tensor, losses: Tensor, sign: Tensor) -> None:
-        fixed = torch.stack([losses, losses.square()], dim=-1).double().mul(FIXED_POINT).round().long()
+        fixed = whole(torch.stack([losses, losses.square()], dim=-1).double()).long()
         row = torch.cat([torch.ones_like(fixed[..., :1]), fixed], dim=-1) * sign.unsqueeze(-1)
         self.loss_sums.index_add_(0, labels.long(), row)
 

@@ -17,15 +17,15 @@ import torch
 from torch import Tensor
 
 from autoweight.strategy.auto import Auto
-from autoweight.strategy.census import Census
+from autoweight.strategy.census import Census, Sizes
+from autoweight.strategy.memory import Taken
 
 
 class Noise(Auto):
     """Weighs by the probability that a label is right, taking for granted that many are wrong."""
 
-    def _evidence(self, census: Census, on_trial: Tensor, progress: Tensor) -> tuple[Tensor, Tensor]:
-        knowledge, share = census.assumed(progress)
-        return knowledge.expand(on_trial.shape), share
+    def _evidence(self, census: Census, taken: Taken, progress: Tensor) -> tuple[Tensor, Tensor]:
+        return census.assumed(progress, taken.sizes.seen)
 
-    def _rarity(self, census: Census, progress: Tensor) -> Tensor:
+    def _rarity(self, census: Census, sizes: Sizes, progress: Tensor) -> Tensor:
         return torch.ones_like(census.class_weights)

@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 
 from autoweight.strategy.auto import Auto
-from autoweight.strategy.census import Census
+from autoweight.strategy.census import Census, Sizes
+from autoweight.strategy.memory import Taken
 
 
 class Rare(Auto):
     """Raises rare classes, taking for granted that they should not be rare."""
 
-    def _evidence(self, census: Census, on_trial: Tensor, progress: Tensor) -> tuple[Tensor, Tensor]:
-        nothing = torch.zeros_like(census.class_weights)
-        return nothing.new_zeros(on_trial.shape), nothing
+    def _evidence(self, census: Census, taken: Taken, progress: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.zeros_like(progress), torch.zeros_like(census.class_weights)
 
-    def _rarity(self, census: Census, progress: Tensor) -> Tensor:
-        return census.rarity(progress, made=True)
+    def _rarity(self, census: Census, sizes: Sizes, progress: Tensor) -> Tensor:
+        return census.rarity(progress, sizes, made=True)

@@ -125,7 +125,8 @@ class Remembering(Weigher):
             self.check_tokens(losses.shape[1])
         on_host = not torch.compiler.is_compiling() and (not self._reserved or places.device.type == "cpu")
         if on_host:  # a GPU has to be waited for, unless there is room for all
-            self._make_room(int(places.min()), int(places.max()), view.logits.shape[-1], losses.device)
+            lowest, highest = map(int, places.aminmax())
+            self._make_room(lowest, highest, view.logits.shape[-1], losses.device)
         assert self.memory is not None, "call weigher.reserve(num_samples, num_classes, device) before compiling a step"
         if not torch.compiler.is_compiling() and self.memory.loss_sums.device != losses.device:  # as loaded on a CPU
             self.memory = Memory({name: one.to(losses.device) for name, one in self.memory.tensors().items()})
@@ -133,7 +134,7 @@ class Remembering(Weigher):
         places = places.to(losses.device)
         to_check = (self._to_check or not self._reserved) and not torch.compiler.is_compiling()
         if to_check and not view.labels.is_floating_point():
-            self.memory.check_labels(view.labels[view.valid], places[view.valid])
+            self.memory.check_labels(view.labels, places, view.valid)
         self._to_check = False
         self.testimony.note(self.memory.columns["margin"], places, view.valid)
         return self.memory, places
@@ -198,6 +199,8 @@ def weigh_once(
 
     None where none does.
     """
+    if indices.unique().numel() == indices.numel():
+        return None
     places = indices.to(losses.device)
     samples, sample_of = torch.unique(places, dim=0, return_inverse=True)
     if len(samples) == len(places):

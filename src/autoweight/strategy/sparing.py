@@ -56,20 +56,20 @@ class Sparing:
 
     def visit(self, before: Tensor, believed: Tensor, labels: Tensor, valid: Tensor) -> None:
         """Samples were taken for the classes `before`, -1 at the first visit, and are `believed` to be of these now."""
-        classes = torch.cat([before.clamp(min=0), believed])
-        changes = torch.cat([-((before >= 0) & valid).int(), valid.int()])
-        self.pairs.view(-1).index_add_(0, classes * len(self.pairs) + labels.repeat(2), changes)
+        pairs = torch.stack([before.clamp(min=0), believed]) * len(self.pairs) + labels
+        changes = torch.stack([-((before >= 0) & valid).int(), valid])
+        self.pairs.view(-1).index_add_(0, pairs.flatten(), changes.flatten())
 
     def follow(self, contradicted: Tensor, on_trial: Tensor, valid: Tensor, num_samples: Tensor) -> None:
         """Follow how often labels are contradicted at the present visit, on trial and elsewhere."""
         arms = torch.stack([on_trial, ~on_trial]) & valid
-        seen = torch.stack([arms.sum(dim=-1), (arms & contradicted).sum(dim=-1)])
+        seen = torch.stack([arms, arms & contradicted]).sum(dim=-1)
         self.arms.mul_(1 - (valid.sum() / num_samples).clamp(max=1)).add_(seen)
 
     def doubt(self, contradicted: Tensor, right: Tensor, own: Tensor, valid: Tensor, num_samples: Tensor) -> None:
         """Follow how many labels are contradicted, and how many of these are hard: probable, and rather `right`."""
         among = contradicted & valid
-        seen = torch.stack([among.sum(), (right * (own > _PROBABLE) * among).sum()])
+        seen = torch.stack([among, right * (own > _PROBABLE) * among]).sum(dim=-1)
         self.doubts.mul_(1 - (valid.sum() / num_samples).clamp(max=1)).add_(seen)
 
     def clock(self, progress: float | Tensor, opened: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,8 +85,9 @@ class Sparing:
     def safe(self, opened: Tensor) -> Tensor:
         """How far sparing is safe, from 0 to 1: where samples are not memorised, and that is known."""
         seen, contradicted = self.arms
-        on_trial, others = (contradicted / seen.clamp(min=1)).clamp(min=1e-3)
-        error = ((1 - on_trial) / (on_trial * seen[0].clamp(min=1))).sqrt()
+        seen = seen.clamp(min=1)
+        on_trial, others = (contradicted / seen).clamp(min=1e-3)
+        error = ((1 - on_trial) / (on_trial * seen[0])).sqrt()
         memorised = 1 - others / on_trial + _ERRORS * error
         return ramp(memorised, *reversed(_MEMORISED)) * opened
 
@@ -96,10 +97,8 @@ class Sparing:
 
     def probability_right(self, own: Tensor, believed: Tensor, labels: Tensor) -> Tensor:
         """By the labels' `own` remembered probabilities: 1 for those that are believed in."""
-        counts, members = (
-            one.to(own.dtype) for one in (self.pairs[believed, labels], self.pairs.sum(dim=-1)[believed])
-        )
+        counts, members = self.pairs[believed, labels], self.pairs.sum(dim=-1).gather(0, believed)
         share = (counts + 0.5) / (members + 0.5 * len(self.pairs))
         even = _TIMES * share / (1 + (_TIMES - 1) * share)  # by odds: of two classes hardly any has twice the share
         odds = _STEEPNESS * (own.clamp(min=1e-6) / even).log()
-        return torch.where(believed == labels, 1.0, odds.sigmoid())
+        return odds.sigmoid().masked_fill(believed == labels, 1.0)

@@ -35,7 +35,8 @@ class Testimony(NamedTuple):
     def note(self, margins: Tensor, places: Tensor, valid: Tensor) -> None:
         """Samples come once more, and had come to these running means, which are 0 before the first visit."""
         counts = valid.float()
-        self.total.index_add_(0, places, margins[places] / self.visits[places].clamp(min=1) * counts)
+        former = margins.gather(0, places) / self.visits.gather(0, places).clamp(min=1)
+        self.total.index_add_(0, places, former * counts)
         self.visits.index_add_(0, places, counts)
 
     def margins(self, last: Tensor) -> Tensor:
