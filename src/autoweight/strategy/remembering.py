@@ -243,9 +243,10 @@ def check_whole(indices: Tensor) -> None:
 
 @contextmanager
 def _room_for(num_samples: int) -> Iterator[None]:
-    """Say in a sentence where there is none."""
+    """Say in a sentence where there is none; what is begun in inference mode has to last beyond it."""
     try:
-        yield
+        with torch.inference_mode(False):
+            yield
     except RuntimeError as error:
         if "allocate" not in str(error):  # torch has no kind of its own for a CPU's
             raise

@@ -16,7 +16,7 @@ from autoweight.strategy.regime import Regime
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.rule import Rule
 from autoweight.strategy.stages import check_progress, stage_at, stage_of
-from autoweight.strategy.weigher import view_of
+from autoweight.strategy.weigher import check_tensors, view_of
 
 _HEADER = {"features": list, "warmup_stages": int, "label_feature": str, "normalised": bool, "info": dict}
 """What a file's header has to hold; of what remembers there is more, which older files lack."""
@@ -48,6 +48,7 @@ class Strategy(Remembering):
         super().__init__()
         self.rule = rule = rule or Rule()
         names = rule.param_names
+        check_tensors(table=table)
         require(
             table.dim() == 2 and len(table) > 0 and table.shape[1] == len(names),
             f"a table for {', '.join(names)} has {len(names)} columns, but its shape is {tuple(table.shape)}.",
@@ -85,6 +86,7 @@ class Strategy(Remembering):
     ) -> Tensor:
         """Equation 3 with the parameters of the stage that `progress` lies in."""
         check_progress(progress)
+        check_tensors(losses=losses)
         if self.rule.remembers and (once := self._once(losses, logits, labels, progress, indices)) is not None:
             return once
         view = view_of(losses, logits, labels, self._values_on(losses.device))._replace(progress=progress)

@@ -146,6 +146,7 @@ def view_of(
     label is -100. Float labels are targets of the outputs' shape: several labels, or regression. A sample whose loss or
     logits are no numbers does not count; a logit of -inf, a class that is masked out, is one.
     """
+    check_tensors(losses=losses, logits=logits, labels=labels)
     losses, logits = losses.detach(), logits.detach()
     if labels.is_floating_point() and logits.numel() == labels.numel():
         _check_targets(losses, logits, labels)
