@@ -9,6 +9,7 @@ from torch.testing import assert_close
 
 import autoweight as aw
 from autoweight.cli.run import run
+from autoweight.strategy.census import Census, Margins
 
 SAMPLES, CLASSES = 400, 4
 LABELS = torch.arange(SAMPLES) % CLASSES
@@ -67,12 +68,29 @@ def test_what_is_contradicted_is_left_out_on_trial_and_everywhere_only_if_it_las
     sizes = census.sizes(torch.tensor(0))
     on_trial = sizes.on_trial(torch.arange(SAMPLES))
     assert on_trial.sum() == pytest.approx(SAMPLES / 4, abs=5)
-    strength, _ = census.evidence(on_trial, sizes.seen)
+    strength, _ = census.evidence(on_trial, sizes)
     assert strength.min() > 0.9
     census.taken_back[1] = census.taken_back[0]  # as if all were confirmed at the next visit
-    strength, _ = census.evidence(on_trial, sizes.seen)
+    strength, _ = census.evidence(on_trial, sizes)
     assert strength[on_trial].min() > 0.9
     assert strength[~on_trial].max() == 0
+
+
+def test_of_a_small_set_evidence_has_to_be_firmer():
+    census = Census.empty(2)
+    census.num_visits[...] = 10**6
+    on_trial, firm = torch.tensor([False]), Margins(*torch.tensor([0.4, 0.6, 1.0, 0.59, 0.5]))
+
+    def strength(samples):
+        census.counts[0, 0] = samples
+        return census.evidence(on_trial, census.sizes(torch.tensor(0)))[0].item()
+
+    census.margins = lambda: (
+        firm
+    )  # what lasts, 0.59, is six tenths of the way from 0.5 to 0.65; or 0.04 of it, less than 0.3
+    assert strength(5000) < 0.02
+    assert strength(400) == strength(5000) < strength(7500) < strength(10_000) == strength(50_000)
+    assert strength(50_000) == pytest.approx(0.6**5 / (0.6**5 + 0.4**5))
 
 
 def test_a_hard_problem_in_one_group_is_left_alone():

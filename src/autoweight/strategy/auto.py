@@ -67,7 +67,7 @@ class Auto(Remembering):
         return weights * self._rarity(census, taken.sizes, progress).gather(0, labels)
 
     def _evidence(self, census: Census, taken: Taken, progress: Tensor) -> tuple[Tensor, Tensor]:
-        return census.evidence(taken.on_trial, taken.sizes.seen)
+        return census.evidence(taken.on_trial, taken.sizes)
 
     def _rarity(self, census: Census, sizes: Sizes, progress: Tensor) -> Tensor:
         return census.rarity(progress, sizes)

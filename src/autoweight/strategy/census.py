@@ -20,6 +20,8 @@ _FINE_POINT = 2**32  # the same of weights
 _TWO_GROUPS = (1 / 3, 5 / 9)  # coefficient of bimodality of a normal distribution, one group, and of a flat one
 _SUSPICION = (0.4, 0.6)  # contradiction over confirmation: hard samples stay below, wrong and slow ones are above
 _FIRMNESS = (0.5, 0.65)  # the same, of what lasts: what is learned slowly stays below 0.55
+_FIRMER = 0.05  # more of it is asked of small sets, of which few are on trial
+_SMALL = (5000.0, 10000.0)  # samples: of the second, more than six hundred are
 _ON_TRIAL = 128  # samples, where that lies between the shares below
 _LEAST_SHARE, _MOST_SHARE = 1 / 16, 1 / 4  # of the samples that are on trial
 _OUTNUMBERED = 3  # times: labels that are so much rarer than what they are taken for are contradicted by that alone
@@ -50,6 +52,8 @@ class Sizes(NamedTuple):
     """How often each came, in the mean."""
     seen: Tensor
     """From 0, while samples come for the first time, to 1."""
+    small: Tensor
+    """From 1, where few are on trial, to 0."""
     share_on_trial: Tensor
     batch: Tensor
     """Samples that count in the batch at hand."""
@@ -130,7 +134,8 @@ class Census:
         samples = of_classes.sum().clamp(min=1)
         visits = self.num_visits / samples
         share = (_ON_TRIAL / samples).clamp(_LEAST_SHARE, _MOST_SHARE)
-        return Sizes(of_classes, samples, visits, ramp(visits, *_VISITS), share, batch)
+        seen, small = ramp(visits, *_VISITS), 1 - ramp(samples, *_SMALL)
+        return Sizes(of_classes, samples, visits, seen, small, share, batch)
 
     def move(self, rows: Tensor, classes: Tensor, counted: Tensor, now: Tensor) -> None:
         """`row`s of samples and the classes believed in, both `[2, batch]`, before and after.
@@ -174,7 +179,7 @@ class Census:
             1 - all_against.maximum(all_raw) / everyone / (1 - 1 / max(len(sums), 2)),
         )
 
-    def evidence(self, on_trial: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+    def evidence(self, on_trial: Tensor, sizes: Sizes) -> tuple[Tensor, Tensor]:
         """How far contradicted labels may be taken for wrong, 0 to 1, and the share of them in each class believed in.
 
         A wrong label is contradicted as firmly as right ones of the same look are confirmed: margins fall into two
@@ -188,11 +193,12 @@ class Census:
         margins = self.margins()
         knowledge = ramp(margins.agreement, *_KNOWLEDGE) * ramp(margins.bimodality, *_TWO_GROUPS)
         suspicion = knowledge * ramp(margins.contradiction, *_SUSPICION)
-        evidence = knowledge * ramp(margins.contradiction * margins.lasting, *_FIRMNESS)
+        firmness = margins.contradiction * margins.lasting - _FIRMER * sizes.small
+        evidence = knowledge * ramp(firmness, *_FIRMNESS)
         passes = evidence**_SWITCH
-        strength = passes / (passes + (1 - evidence) ** _SWITCH) * seen
+        strength = passes / (passes + (1 - evidence) ** _SWITCH) * sizes.seen
         self.opened.copy_(strength > 0.5)
-        each = torch.where(on_trial, (suspicion * seen).maximum(strength), strength)
+        each = torch.where(on_trial, (suspicion * sizes.seen).maximum(strength), strength)
         return each.float(), margins.contradicted.float()
 
     def assumed(self, progress: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:

@@ -205,7 +205,7 @@ class Memory:
     ) -> Tensor:
         """Log-odds that labels are right, given their margins and how many are contradicted, times how far to trust."""
         taken = self.relative(margins, labels, indices, valid)
-        strength, prior = self.census.evidence(taken.on_trial, taken.sizes.seen)
+        strength, prior = self.census.evidence(taken.on_trial, taken.sizes)
         belief = strength * (SLOPE * taken.relative - torch.logit(prior).gather(0, taken.believed))
         right = belief.sigmoid()
         raised = self.spared(right, taken, labels, indices, valid, progress)
@@ -248,7 +248,7 @@ class Memory:
     def _put(self, name: str, indices: Tensor, old: Tensor, new: Tensor, valid: Tensor) -> Tensor:
         """Put what is `new` of the valid samples into a column, and give what it holds of all."""
         kept = torch.where(valid, new, old)
-        self.columns[name].scatter_(0, indices, kept.to(self.columns[name].dtype))
+        self.columns[name].index_put_((indices,), kept.to(self.columns[name].dtype))
         return kept
 
     def _count(self, labels: Tensor, losses: Tensor, sign: Tensor) -> None:
