@@ -180,10 +180,11 @@ def show(lines: dict[str, dict[str, list[float]]]) -> None:
             continue
         gains = {name: one["auto"] - one["uniform"] for name, one in own.items()}
         gaps = {name: one.get("oracle", one["uniform"]) - one["uniform"] for name, one in own.items()}
-        shares = [gains[name] / gap for name, gap in gaps.items() if gap >= GAP] or [float("nan")]
+        shares = [gains[name] / gap for name, gap in gaps.items() if gap >= GAP]
+        recovered = f"{statistics.fmean(shares):.2f} | {min(shares):.2f}" if shares else " | "
         worst = min(gains, key=gains.__getitem__)
         figures = f"{statistics.fmean(gains.values()):+.2f} | {gains[worst]:+.2f} ({worst})"
-        print(f"| {kind} | {figures} | {statistics.fmean(shares):.2f} | {min(shares):.2f} | {len(own)} |")
+        print(f"| {kind} | {figures} | {recovered} | {len(own)} |")
 
 
 def main() -> None:
