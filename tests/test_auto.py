@@ -76,21 +76,22 @@ def test_what_is_contradicted_is_left_out_on_trial_and_everywhere_only_if_it_las
     assert strength[~on_trial].max() == 0
 
 
-def test_of_a_small_set_evidence_has_to_be_firmer():
+def test_of_a_small_set_evidence_has_to_be_firmer_unless_nothing_is_taken_back():
     census = Census.empty(2)
     census.num_visits[...] = 10**6
     on_trial, firm = torch.tensor([False]), Margins(*torch.tensor([0.4, 0.6, 1.0, 0.59, 0.5]))
+    census.margins = lambda: firm  # 0.59 is six tenths of the way from 0.5 to 0.65, and 0.54 less than three
 
-    def strength(samples):
+    def strength(samples, taken_back=0.1):
         census.counts[0, 0] = samples
+        census.taken_back[:] = torch.tensor([0.2, 0.2 * taken_back])
         return census.evidence(on_trial, census.sizes(torch.tensor(0)))[0].item()
 
-    census.margins = lambda: (
-        firm
-    )  # what lasts, 0.59, is six tenths of the way from 0.5 to 0.65; or 0.04 of it, less than 0.3
     assert strength(5000) < 0.02
     assert strength(400) == strength(5000) < strength(7500) < strength(10_000) == strength(50_000)
-    assert strength(50_000) == pytest.approx(0.6**5 / (0.6**5 + 0.4**5))
+    assert strength(50_000) == strength(400, 0.0) == pytest.approx(0.6**5 / (0.6**5 + 0.4**5))
+    assert strength(400, 0.05) == pytest.approx(strength(400), rel=1e-4)
+    assert strength(400) < strength(400, 0.02) < strength(400, 0.0)
 
 
 def test_a_hard_problem_in_one_group_is_left_alone():
