@@ -225,24 +225,6 @@ def test_what_is_no_tensor_gets_one_sentence(make, which):
         make().weigh(**batch, progress=0.5)
 
 
-@pytest.mark.parametrize("make", [aw.Uniform, lambda: aw.Strategy(torch.zeros(2, 3))])
-@pytest.mark.parametrize("which", ["losses", "logits"])
-def test_who_remembers_nobody_says_so_too(make, which):
-    batch = dict(zip(("losses", "logits", "labels"), next(visits(1)), strict=False))
-    batch[which] = batch[which].tolist()
-    with pytest.raises(aw.UserError, match=f"{which} must be a tensor, but came as list: use torch.as_tensor"):
-        make().weigh(**batch, progress=0.5)
-
-
-def test_a_memory_that_was_begun_in_inference_mode_lasts_beyond_it():
-    auto = aw.load("auto")
-    with torch.inference_mode():
-        losses, logits, labels, indices = next(visits(1))
-        auto.weigh(losses, logits, labels, progress=0.5, indices=indices)
-    for losses, logits, labels, indices in visits(2):
-        assert auto.weigh(losses, logits, labels, progress=0.5, indices=indices).isfinite().all()
-
-
 def test_an_index_with_two_labels_in_one_batch_is_of_parts_that_were_indexed_alone():
     losses, logits, labels, _ = next(visits(1))
     two = torch.zeros(5, dtype=torch.long)

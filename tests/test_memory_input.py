@@ -117,3 +117,10 @@ def test_an_indexed_set_counts_from_the_end_as_lists_do():
     for beyond in (2, -3):
         with pytest.raises(IndexError, match=f"index {beyond} is out of range: the data set has 2 samples"):
             rows[beyond]
+
+
+def test_a_memory_that_was_begun_in_inference_mode_lasts_beyond_it():
+    auto = aw.load("auto")
+    with torch.inference_mode():
+        auto.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES))
+    assert auto.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES)).isfinite().all()

@@ -134,3 +134,12 @@ def test_state_smooths_loss_and_accuracy():
     assert_close(tracker.state(1), torch.tensor([[1, 2.0, 0.5], [1, 1.0, 0.6]]))
     tracker.end_stage(torch.tensor([1.0, 1.0]), torch.tensor([0.7, 0.6]))
     assert_close(tracker.state(2), torch.tensor([[2, 1.5, 0.6], [2, 1.0, 0.6]]))
+
+
+@pytest.mark.parametrize("make", [aw.Uniform, lambda: aw.Strategy(torch.zeros(2, 3))])
+@pytest.mark.parametrize("which", ["losses", "logits"])
+def test_a_batch_of_what_is_no_tensor_is_refused(make, which):
+    batch = {"losses": torch.ones(4), "logits": torch.ones(4, 3), "labels": torch.arange(4) % 3}
+    batch[which] = batch[which].tolist()
+    with pytest.raises(aw.UserError, match=f"{which} must be a tensor, but came as list: use torch.as_tensor"):
+        make().weigh(**batch, progress=0.5)

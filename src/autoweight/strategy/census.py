@@ -20,7 +20,10 @@ _FINE_POINT = 2**32  # the same of weights
 _TWO_GROUPS = (1 / 3, 5 / 9)  # coefficient of bimodality of a normal distribution, one group, and of a flat one
 _SUSPICION = (0.4, 0.6)  # contradiction over confirmation: hard samples stay below, wrong and slow ones are above
 _FIRMNESS = (0.5, 0.65)  # the same, of what lasts: what is learned slowly stays below 0.55
-_FIRMER = 0.05  # more of it is asked of small sets, of which few are on trial, where a twentieth does not last
+_FIRMER = 0.05  # more of it is asked of small sets, of which few are on trial
+_LEARNING = (
+    0.05  # of what is contradicted: where fewer are confirmed at the next visit, nothing is learned, slowly or not
+)
 _SMALL = (5000.0, 10000.0)  # samples: of the second, more than six hundred are
 _ON_TRIAL = 128  # samples, where that lies between the shares below
 _LEAST_SHARE, _MOST_SHARE = 1 / 16, 1 / 4  # of the samples that are on trial
@@ -194,8 +197,8 @@ class Census:
         knowledge = ramp(margins.agreement, *_KNOWLEDGE) * ramp(margins.bimodality, *_TWO_GROUPS)
         suspicion = knowledge * ramp(margins.contradiction, *_SUSPICION)
         before, taken_back = self.taken_back
-        more = sizes.small * (taken_back / (_FIRMER * before).clamp(min=1e-6)).clamp(max=1)
-        firmness = margins.contradiction * margins.lasting - _FIRMER * more
+        learning = ramp(taken_back / before.clamp(min=1e-6), 0.0, _LEARNING)
+        firmness = margins.contradiction * margins.lasting - _FIRMER * sizes.small * learning
         evidence = knowledge * ramp(firmness, *_FIRMNESS)
         passes = evidence**_SWITCH
         strength = passes / (passes + (1 - evidence) ** _SWITCH) * sizes.seen
