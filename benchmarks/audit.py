@@ -1,12 +1,13 @@
 """The audit against cleanlab with five-fold cross-validated predictions of the same network: docs/audit.md's table.
 
     python benchmarks/audit.py                                           the rows that need a CPU alone
-    python benchmarks/audit.py cifar10-today-0.4 --data-dir DIR --device cuda     a row of CIFAR
+    python benchmarks/audit.py cifar10-today-0.4 --data-dir DIR --device cuda --seeds 1     a row of CIFAR
+    python benchmarks/audit.py ... --ways "cleanlab, a third as long"    only these ways of four
     python benchmarks/audit.py --table                                   only print what is there
 
 Ours is one training with `auto` on all samples. cleanlab's `find_label_issues` gets the predictions of five trainings
-without weights, each on four fifths of the samples. Both are tried with trainings a third as long, too. Every row goes
-to results/audit.json, which keeps the seeds apart; rows that are there already are not run again.
+without weights, side by side, each on four fifths of the samples. Both are tried with trainings a third as long, too.
+Every row goes to results/audit.json, which keeps the seeds apart; what is there already is not run again.
 """
 
 import argparse
@@ -81,12 +82,11 @@ def problem(name: str, folder: str) -> tuple[RunConfig, Callable[[int], Samples]
     return config, partial(of_pool, config)
 
 
-def trained(config: RunConfig, samples: Samples, weigher: aw.Weigher | None, seed: int) -> torch.nn.Module:
-    """A network at the end of its training."""
-    make = partial(make_network, config.network, samples.input_shape, samples.num_classes)
-    training = Training(make, samples, samples, Weighted(weigher), seed, config.data.augmentation)
-    (one,) = train([training], config.training).trained
-    return one.slot.method.networks[0].eval()
+def trained(config: RunConfig, sets: list[Samples], weigher: aw.Weigher | None, seed: int) -> list[torch.nn.Module]:
+    """Networks at the end of their trainings, one on each set."""
+    make = partial(make_network, config.network, sets[0].input_shape, sets[0].num_classes)
+    trainings = [Training(make, own, None, Weighted(weigher), seed, config.data.augmentation) for own in sets]
+    return [one.slot.method.networks[0].eval() for one in train(trainings, config.training).trained]
 
 
 @torch.no_grad()
@@ -103,7 +103,7 @@ def probabilities(config: RunConfig, model: torch.nn.Module, samples: Samples) -
 def ours(config: RunConfig, samples: Samples, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
     """Scores, flags and the estimated noise rate, from one training with auto."""
     weigher = aw.load("auto")
-    trained(config, samples, weigher, seed)
+    trained(config, [samples], weigher, seed)
     issues = aw.find_label_issues(weigher, samples.labels)
     order = np.argsort(issues["index"])
     return issues["label_score"][order], issues["is_label_issue"][order], issues.noise_rate
@@ -114,10 +114,10 @@ def cleanlab(config: RunConfig, samples: Samples, seed: int) -> tuple[np.ndarray
     places = replace(samples, source=torch.arange(len(samples))).to("cpu")
     size = len(samples) // FOLDS
     parts = [part.source for part in stratified_split(places, (size,) * (FOLDS - 1), seed)]
+    rest = [torch.cat([part for part in parts if part is not held_out]) for held_out in parts]
+    models = trained(config, [samples.take(part.to(samples.device)) for part in rest], None, seed)
     predicted = np.zeros((len(samples), samples.num_classes))
-    for number, held_out in enumerate(parts):
-        rest = torch.cat([part for other, part in enumerate(parts) if other != number])
-        model = trained(config, samples.take(rest.to(samples.device)), None, seed)
+    for held_out, model in zip(parts, models, strict=True):
         predicted[held_out] = probabilities(config, model, samples.take(held_out.to(samples.device)))
     labels = samples.labels.cpu().numpy()
     wrong = find_label_issues(labels, predicted)
@@ -178,22 +178,22 @@ def main() -> None:
     parser.add_argument("--data-dir", default="")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=[*WAYS])
     parser.add_argument("--table", action="store_true")
     chosen = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in [] if chosen.table else chosen.rows:
-        if name in results:
-            continue
         config, load = problem(name, chosen.data_dir)
-        row: dict[str, Any] = {"wrong": [], "by": {way: [] for way in WAYS}, "device": chosen.device}
+        row: dict[str, Any] = results.setdefault(name, {"wrong": [], "by": {}, "device": chosen.device})
         for seed in range(chosen.seeds):
-            samples = load(seed).to(chosen.device)
-            row["wrong"].append(float((~samples.clean).float().mean()))
-            for way, find in WAYS.items():
-                row["by"][way].append(measured(find, config, samples, seed))
-            print(name, seed, {who: seeds[-1] for who, seeds in row["by"].items()}, flush=True)
-        results[name] = row
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+            missing = [way for way in chosen.ways if len(row["by"].setdefault(way, [])) <= seed]
+            samples = load(seed).to(chosen.device) if missing else None
+            if samples is not None and len(row["wrong"]) <= seed:
+                row["wrong"].append(float((~samples.clean).float().mean()))
+            for way in missing:
+                row["by"][way].append(measured(WAYS[way], config, samples, seed))
+                print(name, seed, way, row["by"][way][-1], flush=True)
+                RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     show(results)
 
 
