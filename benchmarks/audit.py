@@ -2,11 +2,13 @@
 
     python benchmarks/audit.py                                           the rows that need a CPU alone
     python benchmarks/audit.py cifar10-today-0.4 --data-dir DIR --device cuda --seeds 1     a row of CIFAR
-    python benchmarks/audit.py ... --ways "cleanlab, a third as long"    only these ways of four
+    python benchmarks/audit.py ... --epochs 20                           trainings as long as that, in rows of their own
+    python benchmarks/audit.py ... --ways autoweight cleanlab            only these ways of four
     python benchmarks/audit.py --table                                   only print what is there
 
 Ours is one training with `auto` on all samples. cleanlab's `find_label_issues` gets the predictions of five trainings
 without weights, side by side, each on four fifths of the samples. Both are tried with trainings a third as long, too.
+Nothing is compiled: that would take longer than a row's audit.
 Every row goes to results/audit.json, which keeps the seeds apart; what is there already is not run again.
 """
 
@@ -78,7 +80,8 @@ def problem(name: str, folder: str) -> tuple[RunConfig, Callable[[int], Samples]
     if name in TABLES:
         return TABLES[name]
     config = ON_CPU.get(name) or get_recipe(name)
-    config = replace(config, data=replace(config.data, folder=folder, train_on_all=True))
+    data = replace(config.data, folder=folder, train_on_all=True)
+    config = replace(config, data=data, training=replace(config.training, compile=False))
     return config, partial(of_pool, config)
 
 
@@ -128,9 +131,14 @@ Found = tuple[np.ndarray, np.ndarray, float]
 """Scores, flags and the estimated noise rate."""
 
 
+def lasting(config: RunConfig, epochs: int) -> RunConfig:
+    """The same with trainings of another length."""
+    return replace(config, training=replace(config.training, epochs=epochs))
+
+
 def a_third(find: Callable[..., Found], config: RunConfig, samples: Samples, seed: int) -> Found:
     """The same from trainings a third as long."""
-    return find(replace(config, training=replace(config.training, epochs=config.training.epochs // 3)), samples, seed)
+    return find(lasting(config, config.training.epochs // 3), samples, seed)
 
 
 WAYS: dict[str, Callable[..., Found]] = {
@@ -178,12 +186,15 @@ def main() -> None:
     parser.add_argument("--data-dir", default="")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--epochs", type=int)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=[*WAYS])
     parser.add_argument("--table", action="store_true")
     chosen = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in [] if chosen.table else chosen.rows:
         config, load = problem(name, chosen.data_dir)
+        if chosen.epochs:
+            config, name = lasting(config, chosen.epochs), f"{name}, {chosen.epochs} epochs"
         row: dict[str, Any] = results.setdefault(name, {"wrong": [], "by": {}, "device": chosen.device})
         for seed in range(chosen.seeds):
             missing = [way for way in chosen.ways if len(row["by"].setdefault(way, [])) <= seed]

@@ -90,7 +90,7 @@ def follow(samples: Samples, seed: int) -> list[Look]:
             optimizer.zero_grad()
             cross_entropy(logits, labels).backward()
             optimizer.step()
-            memory.margins(logits.detach(), labels, batch, rate, valid)
+            memory.margins(memory.look(logits.detach(), labels), labels, batch, rate, valid)
             means[batch] = torch.lerp(means[batch], logits.detach().softmax(dim=1), RATE)
             step += 1
             if step in [round(look * total) for look in LOOKS]:

@@ -19,7 +19,7 @@ from autoweight.runs.audit import audit_run
 from autoweight.strategy import Rule
 
 from .conftest import make_blobs
-from .test_cli import autoweight
+from .typed import autoweight
 
 COLUMNS = ("index", "is_label_issue", "label_score", "given_label", "predicted_label")
 

@@ -24,7 +24,7 @@ def test_with_evidence_samples_go_back_to_their_lowest_margins_once():
 
     def visit(right):
         logits = torch.tensor([[1.0, 0.0] if right else [0.0, 1.0]])
-        return memory.margins(logits, one, one, rate, yes).item()
+        return memory.margins(memory.look(logits, one), one, one, rate, yes).item()
 
     assert visit(False) == pytest.approx(-firm / 2)
     low = -3 * firm / 4
@@ -77,7 +77,7 @@ def test_counts_are_those_of_the_remembered_margins_by_the_class_believed_in():
         indices = torch.randperm(200, generator=generator)[:7]
         logits, labels = torch.randn(7, CLASSES, generator=generator), indices % CLASSES
         valid = torch.rand(7, generator=generator) < 0.9
-        margins = memory.margins(logits, labels, indices, torch.tensor(0.2), valid)
+        margins = memory.margins(memory.look(logits, labels), labels, indices, torch.tensor(0.2), valid)
         memory.relative(margins, labels, indices, valid)
     columns, census = memory.columns, memory.census
     counted = columns["relative"] > -2

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,19 +24,11 @@ from autoweight.recipes import RECIPES, get_recipe
 from autoweight.runs import find as finding
 from autoweight.workers import StackedWorkers
 
+from .typed import Typed, autoweight
+
 SHORT = ["--training.epochs", "2", "--training.num-stages", "4"]
 SHORT_SEARCH = [*SHORT, "--search.num-episodes", "3", "--search.num-workers", "5", "--search.choice-rounds", "1"]
 SHORT_SEARCH += ["--search.warmup-stages", "1", "--search.episode-share", "1"]
-
-
-def command(*words: object) -> list[str]:
-    return [sys.executable, "-m", "autoweight", *map(str, words)]
-
-
-def autoweight(*words: object, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command(*words), cwd=cwd, capture_output=True, text=True, timeout=120)
-    assert done.returncode == status, done.stderr
-    return done
 
 
 def result_of(folder: Path):
@@ -121,10 +112,10 @@ def test_a_search_by_plain_accuracy_tells_it(tmp_path):
     assert f"it was {right:.1f} (standard error {error:.1f}) % right, late stages counting more" in shown.stdout
 
 
-def wait_for(path: Path, process: subprocess.Popen) -> None:
+def wait_for(path: Path, typed: Typed) -> None:
     deadline = time.monotonic() + 60
     while not path.exists():
-        assert process.poll() is None, "it ended before it could be killed"
+        assert not typed.ended, "it ended before it could be killed"
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -132,10 +123,10 @@ def wait_for(path: Path, process: subprocess.Popen) -> None:
 def test_a_search_killed_at_any_moment_goes_on_to_the_same_strategy(tmp_path):
     words = ["search", "digits-noise", *SHORT_SEARCH, "--search.num-episodes", 6]
     autoweight(*words, "--out", "whole", cwd=tmp_path)
-    process = subprocess.Popen(command(*words, "--out", "killed"), cwd=tmp_path, stderr=subprocess.DEVNULL)
-    wait_for(tmp_path / "killed" / "checkpoint" / "search.previous", process)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    typed = Typed(*words, "--out", "killed", cwd=tmp_path)
+    wait_for(tmp_path / "killed" / "checkpoint" / "search.previous", typed)
+    typed.send(signal.SIGKILL)
+    typed.wait()
     refused = autoweight(*words, "--out", "killed", cwd=tmp_path, status=2)
     assert "add --resume to go on" in refused.stderr
     autoweight("search", "--out", "killed", "--resume", cwd=tmp_path)  # the folder knows the rest
@@ -148,10 +139,10 @@ def test_a_search_killed_at_any_moment_goes_on_to_the_same_strategy(tmp_path):
 def test_a_killed_training_goes_on_and_another_configuration_is_refused(tmp_path):
     words = ["compare", "digits-noise", "--methods", "uniform,focal", "--training.epochs", 20]
     autoweight(*words, "--out", "whole", cwd=tmp_path)
-    process = subprocess.Popen(command(*words, "--out", "killed"), cwd=tmp_path, stderr=subprocess.DEVNULL)
-    wait_for(tmp_path / "killed" / "checkpoint" / "focal-0", process)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    typed = Typed(*words, "--out", "killed", cwd=tmp_path)
+    wait_for(tmp_path / "killed" / "checkpoint" / "focal-0", typed)
+    typed.send(signal.SIGKILL)
+    typed.wait()
     other = autoweight(*words, "--seed", 1, "--out", "killed", "--resume", cwd=tmp_path, status=2)
     assert "another configuration (seed was 0 and is now 1)" in other.stderr
     autoweight(*words, "--out", "killed", "--resume", cwd=tmp_path)
@@ -165,24 +156,22 @@ def test_a_killed_training_goes_on_and_another_configuration_is_refused(tmp_path
 
 def test_a_running_run_is_left_alone_and_ctrl_c_says_how_to_go_on(tmp_path):
     words = ["search", "digits-noise", *SHORT_SEARCH, "--search.num-episodes", 500, "--out", "run"]
-    # Where the tests run in the background, SIGINT is ignored, by their children too.
-    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen(command(*words), cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
-    wait_for(tmp_path / "run" / "checkpoint" / "search.previous", process)
+    typed = Typed(*words, cwd=tmp_path)
+    wait_for(tmp_path / "run" / "checkpoint" / "search.previous", typed)
     assert "in use by another run" in autoweight("search", "--out", "run", "--resume", cwd=tmp_path, status=2).stderr
-    process.send_signal(signal.SIGINT)
-    message = process.communicate(timeout=60)[1]
-    assert process.returncode == 130
-    assert "go on with: autoweight search --out run --resume; to keep the best so far, add --finish" in message
+    typed.send(signal.SIGINT)
+    done = typed.wait()
+    assert done.status == 130
+    assert "go on with: autoweight search --out run --resume; to keep the best so far, add --finish" in done.stderr
 
 
 def test_a_search_finishes_with_what_is_done_and_goes_on_with_more_episodes(tmp_path):
     words = ["search", "digits-noise", *SHORT_SEARCH, "--search.num-episodes", 500, "--out", "run"]
-    process = subprocess.Popen(command(*words), cwd=tmp_path, stderr=subprocess.DEVNULL)
+    typed = Typed(*words, cwd=tmp_path)
     for name in ("search.previous", "search"):  # between the two the newest is being written
-        wait_for(tmp_path / "run" / "checkpoint" / name, process)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+        wait_for(tmp_path / "run" / "checkpoint" / name, typed)
+    typed.send(signal.SIGKILL)
+    typed.wait()
     shown = autoweight("search", "--out", "run", "--resume", "--finish", cwd=tmp_path).stdout
     assert "On the validation set it was" in shown
     done = result_of(tmp_path / "run")["search"]["episodes"] // 5 - 1
@@ -229,7 +218,8 @@ def test_a_method_that_blows_up_does_not_take_the_others_along(tmp_path):
 
 
 def test_list_names_everything(tmp_path):
-    shown = autoweight("list", cwd=tmp_path).stdout
+    typed = [sys.executable, "-m", "autoweight", "list"]  # as it is, with a Python of its own
+    shown = subprocess.run(typed, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
     for name in [*RECIPES, *METHODS, *NETWORKS, "digits", "focal.gamma=2.0"]:
         assert name in shown
 

@@ -17,7 +17,8 @@ from autoweight.config.files import dump_config
 from autoweight.errors import UserError
 from autoweight.recipes import get_recipe
 
-from .test_cli import SHORT, autoweight
+from .test_cli import SHORT
+from .typed import autoweight
 
 
 def test_a_demo_looks_at_its_methods_before_it_searches(tmp_path, monkeypatch, capsys):

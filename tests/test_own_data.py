@@ -2,8 +2,6 @@
 
 import csv
 import json
-import subprocess
-import sys
 import warnings
 from contextlib import chdir, redirect_stdout
 from dataclasses import replace
@@ -86,8 +84,7 @@ def news(path: Path, count: int = 200) -> Path:
 
 def test_a_folder_of_images(tmp_path):
     photos(tmp_path / "photos", count=40)
-    typed = ["train", "photos", "--out", "run", "--training.epochs", "8"]
-    subprocess.run([sys.executable, "-m", "autoweight", *typed], cwd=tmp_path, check=True, capture_output=True)
+    autoweight("train", "photos", "--out", "run", "--training.epochs", 8, cwd=tmp_path)
     assert accuracy(tmp_path / "run") > 0.9
     config = load_config(tmp_path / "run" / "config.yaml")
     assert (config.recipe, config.network, config.methods) == ("photos", "strided_cnn", ("auto",))

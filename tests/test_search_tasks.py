@@ -1,8 +1,6 @@
 """A search over several tasks: gains that compare between them, and all that a search of one task can do."""
 
 import json
-import subprocess
-import sys
 import warnings
 from dataclasses import replace
 
@@ -20,6 +18,7 @@ from autoweight.workers import Problem, SequentialWorkers, SeveralWorkers, make_
 from autoweight.workers.several import OracleRule, comparable_gain, oracle_of
 
 from .conftest import make_blobs
+from .typed import autoweight
 
 TRAINING = TrainingConfig(epochs=4, batch_size=16, num_stages=4, drop_stages=(3,))
 CONFIG = SearchConfig(
@@ -213,16 +212,9 @@ def test_a_recipe_with_several_tasks_from_the_command_line(tmp_path):
     words = ["search", "digits-many", "--out", "run", "--search.proxy-epochs", "3", "--search.num-episodes", "1"]
     words += ["--search.num-workers", "5", "--search.choice-rounds", "1", "--search.episode-share", "0.2"]
 
-    def autoweight(*words):
-        done = subprocess.run(
-            [sys.executable, "-m", "autoweight", *words], cwd=tmp_path, capture_output=True, text=True, timeout=120
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    shown = autoweight(*words)
+    shown = autoweight(*words, cwd=tmp_path).stdout
     assert "Over 5 tasks" in shown
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["search"]["network_steps"] > 0
     assert (tmp_path / "run" / "config.yaml").read_text().count("noise_rate") == 5
-    assert autoweight("search", "--out", "run", "--resume") == shown
+    assert autoweight("search", "--out", "run", "--resume", cwd=tmp_path).stdout == shown

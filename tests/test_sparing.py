@@ -99,7 +99,7 @@ def test_pairs_are_those_of_all_samples_as_they_were_last_seen():
         indices = torch.randperm(60, generator=generator)[:9]
         labels, valid = indices % 4, torch.rand(9, generator=generator) < 0.8
         logits = torch.randn(9, 4, generator=generator)
-        margins = memory.margins(logits, labels, indices, torch.tensor(0.2), valid)
+        margins = memory.margins(memory.look(logits, labels), labels, indices, torch.tensor(0.2), valid)
         taken = memory.relative(margins, labels, indices, valid)
         memory.spared(torch.ones(9), taken, labels, indices, valid, 0.1)
     assert (memory.columns["label"][:60] >= 0).all()
@@ -114,7 +114,7 @@ def visit(memory, probability, index, progress, right=0.0):
     """A sample of class 0 that the network takes for class 1, leaving its label this probability."""
     logits = torch.tensor([[probability, 1 - probability - 0.01, 0.01]]).log()
     labels, indices = torch.tensor([0]), torch.tensor([index])
-    margins = memory.margins(logits, labels, indices, torch.tensor(0.2), YES)
+    margins = memory.margins(memory.look(logits, labels), labels, indices, torch.tensor(0.2), YES)
     taken = memory.relative(margins, labels, indices, YES)
     return memory.spared(torch.tensor([right]), taken, labels, indices, YES, progress).item()
 
@@ -209,7 +209,7 @@ def test_strategies_that_go_by_belief_spare_whom_auto_spares(monkeypatch):
         memory = ready()
         logits = torch.tensor([[probability, 1 - probability - 0.01, 0.01]]).log()
         labels, indices = torch.tensor([0]), torch.tensor([index])
-        margins = memory.margins(logits, labels, indices, torch.tensor(1.0), YES)
+        margins = memory.margins(memory.look(logits, labels), labels, indices, torch.tensor(1.0), YES)
         return memory.belief(margins, labels, indices, YES, progress).item()
 
     assert belief(0.2, None) < -5
@@ -225,7 +225,7 @@ def test_labels_that_are_outnumbered_are_in_neither_arm():
     logits = 4.0 * torch.nn.functional.one_hot(taken_for, 2)
     everyone = torch.ones(4000, dtype=torch.bool)
     for _ in range(4):
-        margins = memory.margins(logits, labels, indices, torch.tensor(0.2), everyone)
+        margins = memory.margins(memory.look(logits, labels), labels, indices, torch.tensor(0.2), everyone)
         taken = memory.relative(margins, labels, indices, everyone)
         memory.spared(torch.ones(4000), taken, labels, indices, everyone, 0.3)
     assert memory.sparing.arms[1].max() < 1  # of 200, in the first epoch, before classes are counted

@@ -41,6 +41,7 @@ def find_label_issues(
         raise UserError(
             f"{type(weigher).__name__} remembers no samples: train with aw.load('auto') and indices, then ask again."
         )
+    weigher.settle()
     given = _classes(labels)
     places = _Places(*given.shape)
     memory, given = weigher.memory, given.ravel()

@@ -16,15 +16,18 @@ Cost    Element-wise work on one batch of logits, about two milliseconds on a CP
         classes.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from autoweight.errors import UserError
 from autoweight.strategy.census import Census, Sizes
 from autoweight.strategy.features import View
-from autoweight.strategy.memory import RATE, SLOPE, Memory, Taken
+from autoweight.strategy.memory import RATE, SLOPE, Memory, Taken, raised
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.stages import check_progress
+from autoweight.strategy.waiting import Look, Verdict
 from autoweight.strategy.weigher import view_of
 
 _LEAST = 1e-30  # of the prior, whose logit has to be a number: below it, no margin makes a label wrong
@@ -35,6 +38,10 @@ class Auto(Remembering):
 
     capturable = True
     tasks = ("classification", "tokens")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._progress: float | Tensor = 0.0  # at the last of the visits that wait
 
     @torch.no_grad()
     def weigh(
@@ -49,22 +56,53 @@ class Auto(Remembering):
                 "auto weighs by classes, and these labels are numbers: use another method, or none. For one logit z of "
                 "two classes, pass torch.stack([-z, z], dim=1) / 2 and labels as .long()."
             )
-        view = view_of(losses, logits, labels)._replace(progress=progress)
+        view = view_of(losses, logits, labels)
         memory, places = self._recall(view, losses, indices)
-        weights = self._weigh(view, memory, places)
+        weights = self._weigh(memory, places, view, progress)
         return weights.where(view.valid, 0).view_as(losses).to(losses.dtype)
 
-    def _weigh(self, view: View, memory: Memory, places: Tensor) -> Tensor:
-        labels, census = view.labels.long().clamp(min=0), memory.census
-        rate = torch.full((), RATE, device=labels.device)
-        margins = memory.margins(view.logits, labels, places, rate, view.valid)
-        taken = memory.relative(margins, labels, places, view.valid)
-        progress = torch.as_tensor(view.progress, dtype=torch.float32, device=labels.device)
-        strength, share = self._evidence(census, taken, progress)
-        right = 1 - probability_wrong(taken.relative, strength, share.gather(0, taken.believed))
-        right = memory.spared(right, taken, labels, places, view.valid, progress)
-        weights = memory.scaled(right, labels, view.valid)
-        return weights * self._rarity(census, taken.sizes, progress).gather(0, labels)
+    def _weigh(self, memory: Memory, places: Tensor, view: View, progress: float | Tensor) -> Tensor:
+        """Visit samples, now or, of a large set, together with others; steps that are captured know no later."""
+        labels, valid = view.labels.long().clamp(min=0), view.valid
+        look = memory.look(view.logits, labels)
+        waiting = memory.waiting
+        may_wait = waiting.large and not isinstance(progress, Tensor) and not torch.compiler.is_compiling()
+        if may_wait and waiting.pays(len(places)):
+            verdict, self._progress = waiting.put(look, labels, places, valid), progress
+            moved = RATE * (look.margins() - memory.columns["margin"].gather(0, places))
+            if waiting.due:
+                self.settle()
+            return verdict.weights(moved)
+        if may_wait:
+            self.settle()  # batches were smaller before, perhaps
+        return self._visit(memory, places, look, labels, valid, progress).weights
+
+    @torch.no_grad()
+    def settle(self) -> None:
+        """Remember the visits that wait, and keep what comes of them for the next."""
+        memory = self.memory
+        if memory is None or not memory.waiting.large or not int(memory.waiting.number):
+            return
+        places, look, labels = memory.waiting.take()
+        everyone = torch.ones_like(labels, dtype=torch.bool)
+        weights, doubt, slope, right = self._visit(memory, places, look, labels, everyone, self._progress)
+        scale = weights / right.clamp(min=_LEAST)
+        memory.waiting.judge(places, Verdict(raised(-doubt, right), slope, scale))
+
+    def _visit(
+        self, memory: Memory, places: Tensor, look: Look, labels: Tensor, valid: Tensor, progress: float | Tensor
+    ) -> "_Visited":
+        census, device = memory.census, labels.device
+        self._testify(memory, places, valid)
+        margins = memory.margins(look, labels, places, torch.full((), RATE, device=device), valid)
+        taken = memory.relative(margins, labels, places, valid)
+        done = torch.as_tensor(progress, dtype=torch.float32, device=device)
+        strength, share = self._evidence(census, taken, done)
+        slope = slope_of(strength)
+        doubt = prior_odds(strength, share.gather(0, taken.believed)) - slope * taken.relative
+        right = memory.spared(1 - doubt.sigmoid(), taken, labels, places, valid, done)
+        weights = memory.scaled(right, labels, valid) * self._rarity(census, taken.sizes, done).gather(0, labels)
+        return _Visited(weights, doubt, slope, right)
 
     def _evidence(self, census: Census, taken: Taken, progress: Tensor) -> tuple[Tensor, Tensor]:
         return census.evidence(taken.on_trial, taken.sizes)
@@ -73,9 +111,28 @@ class Auto(Remembering):
         return census.rarity(progress, sizes)
 
 
-def probability_wrong(margins: Tensor, strength: Tensor, share: Tensor) -> Tensor:
-    """The probability that labels are wrong; without evidence that any is, it is improbable beforehand.
+class _Visited(NamedTuple):
+    """What comes of a visit, for each sample."""
 
-    With evidence of two groups they lie apart, so that a margin says more: its slope doubles.
-    """
-    return (torch.logit((strength * share).clamp(min=_LEAST)) - SLOPE * (1 + strength) * margins).sigmoid()
+    weights: Tensor
+    doubt: Tensor
+    """The log-odds that its label is wrong, but for sparing."""
+    slope: Tensor
+    """How much of them its margin takes away."""
+    right: Tensor
+    """The probability that its label is right, sparing included."""
+
+
+def probability_wrong(margins: Tensor, strength: Tensor, share: Tensor) -> Tensor:
+    """The probability that labels are wrong; without evidence that any is, it is improbable beforehand."""
+    return (prior_odds(strength, share) - slope_of(strength) * margins).sigmoid()
+
+
+def prior_odds(strength: Tensor, share: Tensor) -> Tensor:
+    """Log-odds that a label is wrong, whatever its margin."""
+    return torch.logit((strength * share).clamp(min=_LEAST))
+
+
+def slope_of(strength: Tensor) -> Tensor:
+    """What a margin takes away from them; with evidence of two groups these lie apart, so that it says more."""
+    return SLOPE * (1 + strength)

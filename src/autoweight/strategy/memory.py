@@ -13,6 +13,7 @@ from torch import Tensor
 from autoweight.errors import UserError
 from autoweight.strategy.census import FIXED_POINT, Census, Sizes, row, whole
 from autoweight.strategy.sparing import Sparing
+from autoweight.strategy.waiting import Look, Waiting
 
 RATE = 0.2  # of the memory: about the last five visits count
 SLOPE = 16.0  # log-odds of a right label per unit of margin
@@ -23,7 +24,7 @@ _NEVER_LOW = 2.0  # stands where no margin, from -1 to 1, is kept
 _FORGIVEN = 0.05  # a visit, of how low a sample's margin was
 _LARGE = 2000  # places: of smaller sets too few are on trial to tell who may be spared, and classes are soon forgotten
 
-_EMPTY: dict[str, tuple[torch.dtype, float]] = {
+_EMPTY: dict[str, tuple[torch.dtype, float, *tuple[int, ...]]] = {
     "label": (torch.int32, -1),
     "margin": (torch.float32, 0),
     "lowest": (torch.float32, _NEVER_LOW),
@@ -32,8 +33,12 @@ _EMPTY: dict[str, tuple[torch.dtype, float]] = {
     "taken_for": (torch.int32, -1),
     "own": (torch.float32, -1),
     "loss": (torch.float32, -1),
+    "waiting": (torch.float32, -1, 4),
+    "log_odds": (torch.float32, 100),
+    "slope": (torch.float32, 0),
+    "scale": (torch.float32, 1),
 }
-"""Per-sample columns: their type, and what stands there before the first visit."""
+"""Per-sample columns: their type, what stands there before the first visit, and how wide they are beyond one number."""
 
 
 class _Visit(NamedTuple):
@@ -72,14 +77,15 @@ class Memory:
         self.loss_sums = tensors["loss_sums"]  # of each class: visited, losses, their squares
         self.census = Census(tensors)
         self.sparing = Sparing(tensors)
+        self.waiting = Waiting(tensors)
         self._visit: _Visit
 
     @classmethod
     def empty(cls, num_samples: int, num_classes: int, device: torch.device | str = "cpu") -> "Memory":
         """A memory of samples that were never seen."""
         columns = {
-            name: torch.full((num_samples,), empty, dtype=dtype, device=device)
-            for name, (dtype, empty) in _EMPTY.items()
+            name: torch.full((num_samples, *width), empty, dtype=dtype, device=device)
+            for name, (dtype, empty, *width) in _EMPTY.items()
         }
         sums = torch.zeros(num_classes, 3, dtype=torch.long, device=device)
         return cls({**columns, "loss_sums": sums, **_counts(num_classes, device)})
@@ -97,6 +103,7 @@ class Memory:
         return {
             **self.columns,
             "loss_sums": self.loss_sums,
+            "num_waiting": self.waiting.number,
             **self.census.tensors(),
             **self.sparing.tensors(),
         }
@@ -110,32 +117,32 @@ class Memory:
             larger.columns[name][: len(self)] = column
         return Memory(self.tensors() | larger.columns)
 
-    def margins(self, logits: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
+    def margins(self, look: Look, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
         """Move the samples' averaged margins by `rate` towards the present ones, and give them.
 
         A margin, from -1 to 1, is the probability of the label less that of the strongest other class. Averages begin
         at 0, so that a few visits have to agree before they say much. Once labels are taken for wrong, some have been
         memorised already: so samples go back then, once, to about the lowest margin that they had.
         """
-        probabilities = logits.softmax(dim=-1)[..., : self.num_classes]  # a network may have outputs to spare
-        classes = labels.long().unsqueeze(-1)
-        own = probabilities.gather(-1, classes).squeeze(-1)
-        strongest, strongest_class = probabilities.scatter(-1, classes, -1.0).max(dim=-1)
-        now = own - strongest
+        now = look.margins()
         known, old, lowest, rivals = (
             self.columns[name].gather(0, indices) for name in ("label", "margin", "lowest", "rival_class")
         )
         opened = self.census.opened
         new = torch.lerp(torch.where(opened, old.minimum(lowest), old), now, rate)
-        beaten_by = torch.where(now < 0, strongest_class, rivals)
+        beaten_by = torch.where(now < 0, look.strongest_class, rivals)
         forgiven = (lowest + _FORGIVEN).minimum(old).masked_fill(opened, _NEVER_LOW)
         means = torch.stack([old, self._put("margin", indices, old, new, valid)])
         self._put("lowest", indices, lowest, forgiven, valid)
         self._put("rival_class", indices, rivals, beaten_by, valid)
         self._put("label", indices, known, labels, valid)
-        sizes = self.census.visit(classes.squeeze(-1), means, known < 0, valid)
-        self._visit = _Visit(now, own, means, torch.stack([rivals, beaten_by]), sizes)
+        sizes = self.census.visit(labels, means, known < 0, valid)
+        self._visit = _Visit(now, look.own, means, torch.stack([rivals, beaten_by]), sizes)
         return new
+
+    def look(self, logits: Tensor, labels: Tensor) -> Look:
+        """What a network makes of samples."""
+        return Look.at(logits, labels, self.num_classes)
 
     def relative(self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor) -> Taken:
         """What samples are taken for by the margins that were given last.
@@ -207,9 +214,7 @@ class Memory:
         taken = self.relative(margins, labels, indices, valid)
         strength, prior = self.census.evidence(taken.on_trial, taken.sizes)
         belief = strength * (SLOPE * taken.relative - torch.logit(prior).gather(0, taken.believed))
-        right = belief.sigmoid()
-        raised = self.spared(right, taken, labels, indices, valid, progress)
-        return torch.where(raised > right, torch.logit(raised, eps=1e-6).maximum(belief), belief)
+        return raised(belief, self.spared(belief.sigmoid(), taken, labels, indices, valid, progress))
 
     def losses(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
         """Move the samples' averaged losses by `rate` towards the present ones, and give them; the first visit sets."""
@@ -257,5 +262,11 @@ class Memory:
         self.loss_sums.index_add_(0, labels.long(), row)
 
 
+def raised(log_odds: Tensor, right: Tensor) -> Tensor:
+    """Log-odds of labels, where sparing has raised their probability those of that; never less."""
+    return torch.where(right > log_odds.sigmoid(), torch.logit(right, eps=1e-6).maximum(log_odds), log_odds)
+
+
 def _counts(num_classes: int, device: torch.device | str) -> dict[str, Tensor]:
-    return Census.empty(num_classes, device).tensors() | Sparing.empty(num_classes, device).tensors()
+    number = {"num_waiting": torch.zeros((), dtype=torch.long, device=device)}
+    return Census.empty(num_classes, device).tensors() | Sparing.empty(num_classes, device).tensors() | number

@@ -14,7 +14,7 @@ from autoweight.strategy.memory import Memory
 from autoweight.strategy.testimony import Testimony
 from autoweight.strategy.weigher import Weigher, check_state, check_tensors, load_tensors
 
-_BYTES = 40  # of a place, in memory and testimony
+_BYTES = 68  # of a place, in memory and testimony
 _MUCH = 10**9  # bytes, of which a word is said
 _MOST = 250_000_000  # places, 10 GB, that indices alone can ask for: such numbers are mostly ids, and fill a machine
 
@@ -43,6 +43,9 @@ class Remembering(Weigher):
         self._begin(num_samples, num_classes, device)
         self._reserved, self._tokens = True, 0
 
+    def settle(self) -> None:
+        """Remember visits that wait, where it lets any: to be called by who reads the memory."""
+
     def release(self) -> None:
         """Grow again with the indices that come, and check them: whoever made sure of them is done."""
         self._reserved = False
@@ -62,6 +65,7 @@ class Remembering(Weigher):
         Where there is evidence of wrong labels, these are left out and not memorised: so the end counts as much as all
         that was before, when the network knew less.
         """
+        self.settle()
         assert self.memory is not None
         columns = self.memory.columns
         last = columns["margin"]
@@ -136,8 +140,11 @@ class Remembering(Weigher):
         if to_check and not view.labels.is_floating_point():
             self.memory.check_labels(view.labels, places, view.valid)
         self._to_check = False
-        self.testimony.note(self.memory.columns["margin"], places, view.valid)
         return self.memory, places
+
+    def _testify(self, memory: Memory, places: Tensor, valid: Tensor) -> None:
+        """Keep for audits what was remembered of samples, before they are visited once more."""
+        self.testimony.note(memory.columns["margin"], places, valid)
 
     def check_tokens(self, tokens: int) -> None:
         """Raise `UserError` where samples have another number of tokens than those that are remembered."""

@@ -130,7 +130,7 @@ class Rule:
         rate = (log(self.memory_rate / (1 - self.memory_rate)) + shift).sigmoid()
         columns: dict[Feature, Tensor] = {}
         if "margin" in self.features or "belief" in self.features:
-            margin = memory.margins(view.logits, labels, indices, rate, view.valid)
+            margin = memory.margins(memory.look(view.logits, labels), labels, indices, rate, view.valid)
             columns["margin"] = margin if self.margin_scale == "own" else normalise(margin, view.valid)
         if "belief" in self.features:
             columns["belief"] = memory.belief(margin, labels, indices, view.valid, view.progress)

@@ -93,6 +93,8 @@ class Strategy(Remembering):
         self._warn_where_far(progress, losses)
         strategy_params = self._params_at(progress, losses.device)
         recalled = self._recall(view, losses, indices) if self.rule.remembers else ()
+        if recalled:
+            self._testify(*recalled, view.valid)
         return self.rule.weigh(strategy_params, view, *recalled).view_as(losses).to(losses.dtype)
 
     def with_class_counts(self, class_counts: Tensor) -> "Strategy":

@@ -1,0 +1,177 @@
+"""Visits that wait: what is remembered of large sets some thousands at a time is what is remembered at once."""
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy, one_hot
+from torch.testing import assert_close
+
+import autoweight as aw
+from autoweight.strategy import waiting
+from autoweight.strategy.memory import Memory
+from autoweight.strategy.waiting import Look, Verdict
+
+SAMPLES, CLASSES, BATCH = 800, 4, 20
+LABELS = torch.arange(SAMPLES) % CLASSES
+WRONG = torch.rand(SAMPLES, generator=torch.Generator().manual_seed(1)) < 0.3
+BELIEVED = torch.where(WRONG, (LABELS + 1) % CLASSES, LABELS)
+
+
+@pytest.fixture(autouse=True)
+def _small_sets_are_large(monkeypatch):
+    monkeypatch.setattr(waiting, "_LARGE", 100)
+
+
+def batches(epochs, believed=BELIEVED, shuffled=False, size=BATCH):
+    """What a network says of samples, epoch after epoch."""
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(epochs):
+        order = torch.randperm(SAMPLES, generator=generator) if shuffled else torch.arange(SAMPLES)
+        for indices in order.split(size):
+            logits = 4 * one_hot(believed[indices], CLASSES) + torch.randn(len(indices), CLASSES, generator=generator)
+            losses = cross_entropy(logits, LABELS[indices], reduction="none")
+            yield (losses, logits, LABELS[indices]), indices
+
+
+def train(auto, *given, progress=0.5, **named):
+    """Each sample's last weight."""
+    weights = torch.full((SAMPLES,), torch.nan)
+    for batch, indices in batches(*given, **named):
+        weights[indices] = auto.weigh(*batch, progress=progress, indices=indices)
+    return weights
+
+
+def at_once(monkeypatch):
+    monkeypatch.setattr(waiting, "_LARGE", SAMPLES + 1)
+    return aw.load("auto")
+
+
+def reserved(name="auto"):
+    auto = aw.load(name)
+    auto.reserve(SAMPLES, CLASSES, "cpu")
+    return auto
+
+
+def same(one, other, but=()):
+    """The tensors of two weighers are, but for these."""
+    own, others = one.tensors(), other.tensors()
+    assert own.keys() == others.keys()
+    for name in own.keys() - set(but):
+        assert torch.equal(own[name], others[name]), name
+
+
+OWN = ("waiting", "num_waiting", "log_odds", "slope", "scale")
+"""What is kept for visits that wait."""
+
+
+def test_a_batch_that_is_due_at_once_is_remembered_as_one_that_does_not_wait(monkeypatch):
+    monkeypatch.setattr(waiting, "_PARTS", SAMPLES)
+    auto = reserved()
+    train(auto, 5, shuffled=True)
+    assert auto.memory.waiting.number == 0
+    plain = at_once(monkeypatch)
+    plain.reserve(SAMPLES, CLASSES, "cpu")
+    train(plain, 5, shuffled=True)
+    assert plain.memory.census.opened
+    same(auto, plain, OWN)
+
+
+def test_many_batches_at_a_time_leave_the_same_margins_and_counts(monkeypatch):
+    auto, plain = reserved(), at_once(monkeypatch)
+    plain.reserve(SAMPLES, CLASSES, "cpu")
+    train(plain, 3, LABELS)
+    monkeypatch.setattr(waiting, "_LARGE", 100)
+    train(auto, 3, LABELS)
+    auto.settle()
+    for name in ("label", "margin", "lowest", "rival_class", "counts", "num_visits", "testimony", "visits"):
+        assert torch.equal(auto.tensors()[name], plain.tensors()[name]), name
+
+
+def test_labels_that_are_contradicted_lose_their_weight():
+    weights = train(aw.load("auto"), 10, shuffled=True)
+    assert weights[WRONG].mean() < 0.1
+    assert weights[~WRONG].mean() == pytest.approx(1 / 0.7, abs=0.1)
+
+
+def test_a_set_that_is_learned_keeps_weights_of_one():
+    assert_close(train(aw.load("auto"), 8, LABELS, shuffled=True), torch.ones(SAMPLES), atol=1e-3, rtol=0)
+    assert torch.equal(train(aw.load("auto"), 1), torch.ones(SAMPLES))
+
+
+def test_a_weight_is_that_of_the_visit_before_moved_by_what_its_margin_has_moved_since():
+    auto = reserved()
+    memory = auto.memory
+    verdict = Verdict(torch.tensor([-1.0]), torch.tensor([10.0]), torch.tensor([1.5]))
+    memory.waiting.judge(torch.tensor([7]), verdict)
+    memory.columns["margin"][7] = -0.2
+    logits = torch.tensor([[0.1, 0.2, 0.3, 0.4]]).log()
+    weight = auto.weigh(torch.ones(1), logits, LABELS[7:8], progress=0.5, indices=torch.tensor([7]))
+    moved = 0.2 * ((0.4 - 0.3) - -0.2)  # sample 7 has the last class
+    assert weight.item() == pytest.approx(1.5 * torch.tensor(-1 + 10 * moved).sigmoid().item())
+    assert memory.columns["margin"][7] == -0.2  # it waits
+
+
+def test_of_a_sample_that_waits_already_the_later_visit_counts():
+    memory, places = Memory.empty(SAMPLES, CLASSES), torch.tensor([3, 5])
+    everyone = torch.tensor([True, True])
+    for own in (0.1, 0.2):
+        look = Look(torch.tensor([own, own]), torch.tensor([0.5, 0.6]), torch.tensor([1, 2]))
+        memory.waiting.put(look, LABELS[places], places, everyone)
+    assert memory.waiting.number == 4
+    taken, look, labels = memory.waiting.take()
+    assert torch.equal(taken, places)
+    assert_close(look.own, torch.tensor([0.2, 0.2]))
+    assert look.strongest_class.tolist() == [1, 2]
+    assert torch.equal(labels, LABELS[places])
+    assert len(memory.waiting.take()[0]) == 0
+
+
+def test_a_sample_whose_loss_is_no_number_is_not_remembered():
+    auto = reserved()
+    weights = auto.weigh(
+        torch.tensor([torch.nan, 1.0]), torch.zeros(2, CLASSES), LABELS[:2], progress=0.1, indices=torch.arange(2)
+    )
+    assert weights.tolist() == [0, 1]
+    auto.settle()
+    assert auto.memory.columns["label"][:3].tolist() == [-1, 1, -1]
+
+
+def test_it_goes_on_from_its_state_to_the_same_weights_while_visits_wait():
+    auto, other = reserved(), reserved()
+    seen = list(batches(6, shuffled=True))
+    middle = 5 * len(seen) // 6 + 2
+    for batch, indices in seen[:middle]:
+        auto.weigh(*batch, progress=0.5, indices=indices)
+    assert auto.memory.waiting.number > 0
+    other.load_state_dict({name: one.clone() for name, one in auto.state_dict().items()})
+    for batch, indices in seen[middle:]:
+        weights = (one.weigh(*batch, progress=0.5, indices=indices) for one in (auto, other))
+        assert torch.equal(*weights)
+    same(auto, other)
+
+
+def test_an_audit_heeds_what_waits(monkeypatch):
+    auto, plain = reserved(), at_once(monkeypatch)
+    train(plain, 1)
+    monkeypatch.setattr(waiting, "_LARGE", 100)
+    monkeypatch.setattr(waiting, "_PARTS", 0.5)  # all of it waits
+    train(auto, 1)
+    assert auto.memory.waiting.number == SAMPLES
+    assert (auto.memory.columns["label"] < 0).all()
+    found, expected = (aw.find_label_issues(one, LABELS) for one in (auto, plain))
+    assert found.num_seen == SAMPLES
+    assert_close(found["label_score"], expected["label_score"])
+
+
+@pytest.mark.parametrize("name", ["auto", "noise", "rare"])
+def test_large_batches_and_captured_steps_do_not_wait(name):
+    auto = reserved(name)
+    train(auto, 1, size=BATCH)
+    auto.memory.waiting.number.fill_(1)  # as if something did
+    auto.memory.waiting.rows[0] = torch.tensor([0.9, 0.05, 1.0, 0.0])
+    visits = auto.testimony.visits[0].item()
+    train(auto, 1, size=SAMPLES // 8)
+    assert auto.memory.waiting.number == 0
+    assert auto.testimony.visits[0] == visits + 2
+    train(auto, 1, progress=torch.tensor(0.5))
+    assert auto.memory.waiting.number == 0
+    assert (auto.memory.waiting.rows[:, 0] == -1).all()
