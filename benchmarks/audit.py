@@ -8,7 +8,7 @@
 
 Ours is one training with `auto` on all samples. cleanlab's `find_label_issues` gets the predictions of five trainings
 without weights, side by side, each on four fifths of the samples. Both are tried with trainings a third as long, too.
-Nothing is compiled: that would take longer than a row's audit.
+Nothing is compiled, which would take longer than it saves, nor averaged.
 Every row goes to results/audit.json, which keeps the seeds apart; what is there already is not run again.
 """
 
@@ -81,7 +81,7 @@ def problem(name: str, folder: str) -> tuple[RunConfig, Callable[[int], Samples]
         return TABLES[name]
     config = ON_CPU.get(name) or get_recipe(name)
     data = replace(config.data, folder=folder, train_on_all=True)
-    config = replace(config, data=data, training=replace(config.training, compile=False))
+    config = replace(config, data=data, training=replace(config.training, compile=False, average=0.0))
     return config, partial(of_pool, config)
 
 
@@ -174,6 +174,8 @@ def show(results: dict[str, Any]) -> None:
     print("|---|---|---|---|---|---|---|---|")
     for name, row in results.items():
         for who, seeds in row["by"].items():
+            if not seeds:  # it was stopped
+                continue
             means = [fmean(one[key] for one in seeds) for key in keys]
             shown = [f"{value:.3f}" for value in means[:4]] + [f"{means[4]:.1f}"]
             print(f"| {name} | {fmean(row['wrong']):.3f} | {who} | {' | '.join(shown)} |")

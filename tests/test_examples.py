@@ -1,21 +1,24 @@
 """Every example runs as a user types it, and weighting helps there."""
 
 import runpy
-import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from autoweight.runs.log import LOGS
 
+from .typed import Typed
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 def accuracy_of(name: str, *words: str) -> float:
-    command = [sys.executable, EXAMPLES / f"{name}.py", *words]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return float(shown.split()[-1].rstrip("%"))
+    example = partial(runpy.run_path, str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    done = Typed(*words, cwd=EXAMPLES, program=example).wait()
+    assert done.status == 0, done.stderr
+    return float(done.stdout.split()[-1].rstrip("%"))
 
 
 def test_three_lines_in_a_plain_loop_help():

@@ -6,6 +6,7 @@ Python and its imports take two seconds, and the suite types some sixty commands
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import NamedTuple
@@ -25,9 +26,9 @@ class Done(NamedTuple):
 class Typed:
     """A command under way."""
 
-    def __init__(self, *words: object, cwd: Path) -> None:
+    def __init__(self, *words: object, cwd: Path, program: Callable[[], object] = main) -> None:
         self.said = [Path(mkdtemp()) / name for name in ("stdout", "stderr")]
-        self.process = CONTEXT.Process(target=_run, args=([*map(str, words)], cwd, self.said), daemon=True)
+        self.process = CONTEXT.Process(target=_run, args=(program, [*map(str, words)], cwd, self.said), daemon=True)
         self.process.start()
 
     @property
@@ -50,10 +51,10 @@ def autoweight(*words: object, cwd: Path, status: int = 0) -> Done:
     return done
 
 
-def _run(words: list[str], cwd: Path, said: list[Path]) -> None:
+def _run(program: Callable[[], object], words: list[str], cwd: Path, said: list[Path]) -> None:
     for stream, path in zip((sys.stdout, sys.stderr), said, strict=True):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream.fileno())
     signal.signal(signal.SIGINT, signal.default_int_handler)  # where tests run in the background, it is ignored
     os.chdir(cwd)
-    sys.argv = ["autoweight", *words]
-    main()
+    sys.argv = ["program", *words]
+    program()
