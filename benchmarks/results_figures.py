@@ -13,6 +13,7 @@ from autoweight.report import svg
 from autoweight.report.svg import HEIGHT, WIDTH, Series, line_chart
 
 Runs = dict[str, dict[str, Any]]
+Trainings = tuple[tuple[str, str, str, str], ...]
 
 # name in the legend, the run and the method that weighs, the run that has uniform
 TRAININGS = (
@@ -21,6 +22,13 @@ TRAININGS = (
     ("CIFAR-100, 40 % redrawn, auto", "cifar100-today-0.4-auto", "auto", "cifar100-today-0.4"),
     ("CIFAR-10, nothing wrong, law", "cifar10-today-0-clean", "law", "cifar10-today-clean"),
 )
+PAPERS = (
+    ("CIFAR-10, 40 % redrawn", "cifar10-noise-64-1-compare-1", "law", "cifar10-noise-64-1-compare-1"),
+    ("CIFAR-100, 40 % redrawn", "cifar100-noise-0-compare-1", "law", "cifar100-noise-0-compare-1"),
+    ("CIFAR-10, two rare classes", "cifar10-imbalance-0-compare", "law", "cifar10-imbalance-0-compare"),
+    ("CIFAR-100, long tail", "cifar100-longtail-0-compare-1", "law", "cifar100-longtail-0-compare-1"),
+)
+"""The same under the paper's training, law all of them."""
 LONG_TAILS = {"CIFAR-10": "cifar10-longtail-auto", "CIFAR-100": "cifar100-longtail-auto"}
 SEARCH, EPISODES = "cifar10-today-0", (0, 3, 7)
 _LEGEND = 20  # height of a line
@@ -31,7 +39,8 @@ def draw(runs: Runs, folder: Path) -> None:
     """Write the pictures."""
     folder.mkdir(parents=True, exist_ok=True)
     pictures = {
-        "loss-gap": ("loss gap", _gaps(runs)),
+        "loss-gap": ("loss gap", _gaps(runs, TRAININGS)),
+        "loss-gap-paper": ("loss gap", _gaps(runs, PAPERS)),
         "loss-gap-search": ("loss gap", _search_gaps(runs)),
         "mean-weights": ("mean weight", _weights(runs)),
         "mean-weights-rare": ("mean weight", _rare_weights(runs)),
@@ -44,13 +53,13 @@ def draw(runs: Runs, folder: Path) -> None:
         (folder / f"{name}.svg").write_text(_alone(chart, series) + "\n")
 
 
-def _kept(runs: Runs) -> list[tuple[str, str, str, str]]:
-    return [one for one in TRAININGS if one[1] in runs and one[3] in runs]
+def _kept(runs: Runs, trainings: Trainings) -> Trainings:
+    return tuple(one for one in trainings if one[1] in runs and one[3] in runs)
 
 
-def _gaps(runs: Runs) -> list[Series]:
+def _gaps(runs: Runs, trainings: Trainings) -> list[Series]:
     series = []
-    for name, run, method, plain in _kept(runs):
+    for name, run, method, plain in _kept(runs, trainings):
         own, uniform = (
             runs[where]["methods"][what]["train_loss"][0] for where, what in ((run, method), (plain, "uniform"))
         )
@@ -65,7 +74,7 @@ def _search_gaps(runs: Runs) -> list[Series]:
 
 def _weights(runs: Runs) -> list[Series]:
     series = []
-    for name, run, method, _ in _kept(runs):
+    for name, run, method, _ in _kept(runs, TRAININGS):
         stages = runs[run]["methods"][method]["mean_weights"][0]
         if "wrong" not in stages[0]:  # nothing is wrong
             continue

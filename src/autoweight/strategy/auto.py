@@ -12,8 +12,8 @@ Idea    A wrong label is one that the network, whatever it knows by now, keeps c
         it looks made.
 Told    Nothing: no search, no trusted samples, no noise rate. It needs the samples' indices.
 Knobs   None.
-Cost    Element-wise work on one batch of logits, about two milliseconds on a CPU, 40 bytes a sample and four a pair of
-        classes.
+Cost    Element-wise work on one batch of logits, one to two milliseconds on a CPU, a quarter of that in plain loops
+        over 10,000 samples and more; 68 bytes a sample and four a pair of classes.
 """
 
 from typing import NamedTuple
@@ -67,7 +67,7 @@ class Auto(Remembering):
         look = memory.look(view.logits, labels)
         waiting = memory.waiting
         may_wait = waiting.large and not isinstance(progress, Tensor) and not torch.compiler.is_compiling()
-        if may_wait and waiting.pays(len(places)):
+        if may_wait and waiting.pays(places.shape[0]):
             verdict, self._progress = waiting.put(look, labels, places, valid), progress
             moved = RATE * (look.margins() - memory.columns["margin"].gather(0, places))
             if waiting.due:

@@ -173,6 +173,8 @@ class Remembering(Weigher):
                 f"the network answers with {num_classes} classes, but the memory is of {self.memory.num_classes}: "
                 "begin with a fresh strategy."
             )
+        if highest < len(self.memory):
+            return
         with _room_for(highest + 1):
             memory = self.memory.grown(highest + 1)
             testimony = self.testimony.grown(len(memory))

@@ -65,23 +65,23 @@ class Waiting:
     @property
     def large(self) -> bool:
         """Whether visits may wait at all."""
-        return len(self.rows) >= _LARGE
+        return self.rows.shape[0] >= _LARGE
 
     def pays(self, batch: int) -> bool:
         """Whether batches of that size are to."""
-        return len(self.rows) >= _BATCHES * batch
+        return self.rows.shape[0] >= _BATCHES * batch
 
     def put(self, look: Look, labels: Tensor, places: Tensor, valid: Tensor) -> Verdict:
         """Put visits down, and give the verdicts before. Of a sample that waits already the later visit counts."""
         own = look.own.where(valid, -1.0)
         self.rows.index_put_((places,), torch.stack([own, look.strongest, look.strongest_class, labels], dim=-1))
-        self.number += len(places)
+        self.number += places.shape[0]
         return Verdict(*(column.gather(0, places) for column in self.verdicts))
 
     @property
     def due(self) -> bool:
         """Whether enough wait."""
-        return int(self.number) >= min(len(self.rows) / _PARTS, _MOST)
+        return int(self.number) >= min(self.rows.shape[0] / _PARTS, _MOST)
 
     def take(self) -> tuple[Tensor, Look, Tensor]:
         """The places of those that wait, what was made of them, and their labels; none waits any more."""

@@ -114,7 +114,7 @@ def check_batch(losses: Tensor, logits: Tensor, labels: Tensor, num_classes: int
     """
     check_tensors(losses=losses, logits=logits, labels=labels)
     # Not by require, which would have every sentence made at every step.
-    if losses.dim() != 1 or logits.dim() != 2 or labels.dim() != 1 or not len(losses) == len(logits) == len(labels):
+    if losses.dim() != 1 or logits.dim() != 2 or not losses.shape == labels.shape == logits.shape[:1]:
         shapes = f"{tuple(losses.shape)}, {tuple(logits.shape)} and {tuple(labels.shape)}"
         needed = "losses [batch] (reduction='none'), logits [batch, classes] and labels [batch]"
         raise UserError(f"weights need {needed}, but shapes are {shapes}.")
