@@ -5,12 +5,20 @@ import shutil
 
 import pytest
 
-from .pages import make_compare, make_killed, make_search
+from .pages import make_cifar, make_compare, make_demo, make_killed, make_search
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-WIDTHS = {"phone": 390, "tablet": 820, "desk": 1280}
+WIDTHS = {"phone": 360, "tablet": 820, "desk": 1280}
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 QUIET += ["--disable-component-update", "--disable-sync"]
+
+
+OUTSIDE = """() => [...document.querySelectorAll("svg text")].filter((one) => {
+  const [own, all] = [one, one.ownerSVGElement].map((node) => node.getBoundingClientRect());
+  return own.left < all.left - 3 || own.right > all.right + 3 || own.top < all.top - 3 || own.bottom > all.bottom + 3;
+}).map((one) => one.textContent)"""
+LETTERS = """() => [...document.querySelectorAll("svg text")].map(
+  (one) => parseFloat(getComputedStyle(one).fontSize) * one.ownerSVGElement.getScreenCTM().a)"""
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +35,23 @@ def browser():
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Pages of a comparison, of one that was killed, and of a search."""
+    """Pages of a comparison, of one that was killed, of a search, of the demo, and of images in CIFAR's format."""
     from autoweight.report.page import write_report
 
     folder = tmp_path_factory.mktemp("runs")
     whole = make_compare(folder / "compare", "uniform,auto", seeds=1)
     killed = make_killed(whole, folder / "killed")
     write_report([killed])
-    return {"compare": whole, "killed": killed, "search": make_search(folder / "search")}
+    return {
+        "compare": whole,
+        "killed": killed,
+        "search": make_search(folder / "search"),
+        "demo": make_demo(folder / "demo"),
+        "cifar": make_cifar(folder / "data", folder / "cifar"),
+    }
 
 
-@pytest.mark.parametrize("name", ["compare", "killed", "search"])
+@pytest.mark.parametrize("name", ["compare", "killed", "search", "demo", "cifar"])
 def test_a_page_opens_at_every_width(browser, pages, name):
     for width_name, width in WIDTHS.items():
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark")
@@ -51,6 +65,8 @@ def test_a_page_opens_at_every_width(browser, pages, name):
         assert len([url for url in asked if url.startswith("file:")]) == 1
         assert page.evaluate("document.documentElement.scrollWidth") == width  # nothing sticks out
         assert page.locator("h2").count() == 8
+        assert page.evaluate(OUTSIDE) == []
+        assert min(page.evaluate(LETTERS)) >= 11  # also on a phone, where charts are narrow
         if folder := os.environ.get("SCREENSHOTS"):
             page.screenshot(path=f"{folder}/{name}-{width_name}.png", full_page=True)
         page.close()
@@ -89,6 +105,49 @@ def test_values_lines_and_tables_answer(browser, pages):
     page.close()
 
 
+def test_a_tap_shows_values_and_so_do_keys_on_maps(browser, pages):
+    page = browser.new_page(viewport={"width": 360, "height": 800}, has_touch=True)
+    page.goto((pages["cifar"] / "report.html").as_uri())
+    tip = page.locator("#tip")
+    page.locator("svg[data-chart]").first.tap()
+    assert tip.inner_text().startswith("stage")
+    assert page.locator("svg .cursor").count() == 1
+    cells = page.locator("svg[data-cells]").first
+    cells.tap()
+    assert tip.inner_text().startswith("given ")
+    assert page.locator("svg .cursor").count() == 0
+    page.keyboard.press("Escape")
+    assert not tip.is_visible()
+    said = set()
+    for key in ("ArrowLeft", "ArrowDown", "ArrowRight", "ArrowUp", "ArrowLeft"):
+        page.keyboard.press(key)
+        said.add(tip.inner_text())
+    assert len(said) == 4  # back where it began
+    page.close()
+
+
+def test_pictures_are_shown(browser, pages):
+    page = browser.new_page()
+    page.goto((pages["cifar"] / "report.html").as_uri())
+    shown = page.evaluate(
+        "[...document.querySelectorAll('.picture')].map((one) => getComputedStyle(one).backgroundImage)"
+    )
+    assert len(shown) > 20
+    assert all(image.startswith('url("data:image/png') for image in shown)
+    page.close()
+
+
+def test_names_that_begin_with_a_figure_are_sorted_as_words(browser, pages):
+    page = browser.new_page()
+    page.goto((pages["compare"] / "report.html").as_uri())
+    cell = (
+        "([text]) => typeof value({ cells: [Object.assign(document.createElement('td'), { textContent: text })] }, 0)"
+    )
+    kinds = {"3d": "string", "1,234": "number", "12.5 %": "number", "-0.5": "number", "": "string"}
+    assert {text: page.evaluate(cell, [text]) for text in kinds} == kinds
+    page.close()
+
+
 def test_text_stands_out_from_its_ground(browser, pages):
     """WCAG AA: a contrast of 4.5 for all text, in light and in dark."""
     measure = """() => {
@@ -104,7 +163,7 @@ def test_text_stands_out_from_its_ground(browser, pages):
         }
         return "rgb(255, 255, 255)";
       };
-      return [...document.querySelectorAll("p, h1, h2, h4, td, th, figcaption, dt, dd, a, svg text")].map((node) => {
+      return [...document.querySelectorAll("p, h1, h2, h3, h4, td, th, figcaption, dt, dd, svg text")].map((node) => {
         const style = getComputedStyle(node);
         const colours = [node.tagName === "text" ? style.fill : style.color, ground(node)].map(luminance);
         return (Math.max(...colours) + 0.05) / (Math.min(...colours) + 0.05);

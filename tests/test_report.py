@@ -1,4 +1,5 @@
 import io
+import re
 
 import pytest
 import torch
@@ -7,8 +8,9 @@ from rich.console import Console
 import autoweight as aw
 from autoweight import Rule
 from autoweight.report import progress
+from autoweight.report.strategies import strategy_figures
 from autoweight.report.tables import comparison_table, standard_error
-from autoweight.report.words import describe
+from autoweight.report.words import describe, idea
 from autoweight.runs.result import recovered_fractions
 
 
@@ -90,6 +92,38 @@ def test_words_on_a_memory():
         "samples whose label the network has come to believe in count more (weight 0.24 at a margin of -0.5" in sentence
     )
     assert "samples whose loss has long been above average count less" in sentence
+
+
+def test_words_look_at_features_on_their_own_scales():
+    (belief,) = describe(aw.Strategy(torch.tensor([[0.1, 0.0, 0.0]]), Rule(("belief",))))
+    assert "(weight 0.54 at log-odds of -5, 1.00 at 0, 1.46 at 5)" in belief  # 1 + tanh(0.5) = 1.46
+    for scale, whose in {"class": "its class's", "set": "the whole set's"}.items():
+        (history,) = describe(aw.Strategy(torch.tensor([[-1.0, 0.0, 0.0]]), Rule(("history",), history_scale=scale)))
+        assert f"0.24 above {whose} average)" in history
+    batch = Rule(("margin", "history"), margin_scale="batch", history_scale="batch")
+    said = describe(aw.Strategy(torch.tensor([[1.0, 1.0, 0.0, 0.0]]), batch))[0]
+    assert "at a margin" not in said  # normalised over the batch, one deviation is one deviation
+    assert said.count("above average)") == 2
+
+
+def test_captions_name_the_scales_of_features():
+    table = torch.tensor([[0.0, 0.0, 0.0, 0.0], [0.1, -1.0, 0.0, 0.0]])
+    figures = strategy_figures(aw.Strategy(table, Rule(("belief", "history")), warmup_stages=1))
+    said = " ".join(figure.look_for for figure in figures)
+    assert "samples above average" not in said
+    assert "The other features are held: history at its class's average." in said
+    assert "The other features are held: belief at log-odds of 0." in said
+    assert "deviations from its class&#x27;s mean" in figures[3].svg
+    (_, alone, _) = strategy_figures(aw.Strategy(table[:, :2], Rule(("loss",))))
+    assert "other features" not in alone.look_for + alone.svg
+
+
+def test_the_idea_of_auto_in_short_is_plain():
+    (whole,), (short,) = idea(aw.load("auto")), idea(aw.load("auto"), short=True)
+    assert len(short) < len(whole) / 3
+    assert not {"`", ".py"} & set(re.findall(r"`|\.py", short))
+    assert short.endswith(".")
+    assert idea(aw.Focal())
 
 
 def test_words_do_not_repeat_what_stays_the_same():

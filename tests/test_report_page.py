@@ -1,8 +1,10 @@
 """The page that a run ends with: its verdict against hand-computed values, its parts, and runs that lack things."""
 
 import json
+import re
 import shutil
 from html.parser import HTMLParser
+from itertools import pairwise
 from math import nan, sqrt
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,7 +64,10 @@ def page_of(folder: Path) -> Page:
         assert len(svg["aria-label"]) > 10
     assert all("alt" in image for image in page.all("img"))
     assert len(page.all("figure")) == page.text.count("<figcaption>")  # a sentence on every figure
-    assert [tag for tag, _ in page.seen if tag in ("h1", "h2")] == ["h1"] + ["h2"] * 8
+    levels = [int(tag[1]) for tag, _ in page.seen if tag in ("h1", "h2", "h3", "h4")]
+    assert levels[0] == 1
+    assert levels.count(2) == 8
+    assert all(after <= before + 1 for before, after in pairwise(levels))  # none is skipped
     return page
 
 
@@ -88,7 +93,12 @@ def test_a_comparison_ends_with_its_page(whole, capsys):
         assert title in titles
     for title in ("Mean weight of right and wrong labels, auto", "Effective sample size", "Suspected confusion matrix"):
         assert title in titles
-    assert page.text.count("data:image/png;base64,") > 30
+    pictures = re.findall(r"url\((data:image/png;base64,[^)]+)\)", page.text)
+    assert len(pictures) == len(set(pictures)) > 30  # each once
+    shown = re.findall(r'class="picture (run1-p\d+)"', page.text)
+    assert len(shown) > len(pictures)
+    assert all(f".{name}{{background-image" in page.text for name in shown)
+    assert "Recovered is how much of the gap between uniform and the oracle" in page.text
     assert "To repeat it: <code>autoweight compare --config" in page.text
     run(["report", str(whole)])
     assert capsys.readouterr().out == f"report: {whole / 'report.html'}\n"
@@ -196,6 +206,7 @@ def test_ten_thousand_classes_and_a_million_samples(whole, tmp_path):
     page = page_of(folder)
     assert "142,858 of 1,000,000" in page.text
     assert "9,950 more have some" in page.text
+    assert "too many classes for a confusion matrix" in page.text
 
 
 def test_intervals_against_hand_computed_values():
@@ -284,5 +295,5 @@ def test_a_page_leaves_out_what_never_came_up(tmp_path):
     write_columns(samples_file(tmp_path, "auto", 0), columns)
     view = audit_view(SimpleNamespace(path=tmp_path))
     assert (view.num_issues, view.num_seen, view.true_rate, view.found) == (1, 4, 0.25, (1, 1))
-    assert [row["index"] for row in view.worst] == [1, 0, 2, 3]
+    assert [row["index"] for row in view.worst] == [1]  # the others do not look wrong
     assert view.classes == [{"name": 1, "count": 2, "suspects": 1, "likely": 0}]

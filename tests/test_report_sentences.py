@@ -1,5 +1,6 @@
 """What the page says must be true of the run at hand: its captions, its verdict and its sums."""
 
+import json
 import shlex
 import shutil
 from html import unescape
@@ -9,14 +10,18 @@ import numpy as np
 import pytest
 
 import autoweight as aw
+from autoweight.audit.find import issues_of
 from autoweight.cli.run import run
+from autoweight.report.audits import _classes, audit_view
 from autoweight.report.curves import training_curves, weight_figures
 from autoweight.report.page import _facts, _rows, _scores, write_report
 from autoweight.report.searches import noise_sentence
 from autoweight.report.tables import comparison_table
-from autoweight.report.verdict import verdict
+from autoweight.report.verdict import gain_over, verdict
+from autoweight.runs.audit import Audit
 from autoweight.runs.reading import RunView, read_run
 from autoweight.runs.result import recovered_fractions
+from autoweight.runs.samples import samples_file, write_columns
 from autoweight.runs.tested import samples_tested
 
 from .pages import SHORT
@@ -95,6 +100,73 @@ def test_seeds_that_all_differ_by_the_same_tell_no_interval():
         "whether it is chance."
     ]
     assert not _rows(view)[1].over_uniform.has_interval
+
+
+def test_answers_that_are_all_alike_are_no_gain(tmp_path):
+    view = compared(uniform=[0.8], auto=[0.8])
+    view.path = tmp_path
+    for name in ("uniform", "auto"):
+        right = {"test_right": np.array([True, False, True]), "test_count": np.array(3)}
+        write_columns(samples_file(tmp_path, name, 0), right)
+    assert verdict(view) == [
+        "auto and training without weights are right on the very same of 3 test samples, one seed: another seed may "
+        "differ."
+    ]
+    assert not _rows(view)[1].over_uniform.has_interval
+    several = verdict(compared(uniform=[0.8, 0.7], auto=[0.8, 0.7]))
+    assert several[0].startswith("auto is level with training without weights, the same on each of 2 seeds")
+
+
+def test_methods_of_a_killed_run_keep_their_seeds(tmp_path):
+    def ended(method, seed, score):
+        return {"event": "trained", "method": method, "seed": seed, "test_accuracy": score, "train_seconds": 1.0}
+
+    lines = [ended("uniform", seed, 0.7 + 0.01 * seed) for seed in range(3)]
+    lines += [ended("auto", seed, 0.8) for seed in (1, 2)] + [ended("oracle", 2, 0.92), ended("focal", 5, 0.5)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    view = read_run(tmp_path)
+    assert view.scores("uniform") == {0: 0.7, 1: 0.71, 2: 0.72}
+    gain = gain_over(view, "auto", "uniform")
+    assert (gain.mean, gain.over) == (pytest.approx(8.5), "2 seeds")  # 9 and 8, by seed
+    assert gain_over(view, "focal", "uniform") is None
+    assert view.result["recovered"]["auto"] == pytest.approx(0.4)  # on seed 2, which all three have
+    text = write_report([tmp_path]).read_text()
+    assert '<th scope="row">auto <small>2 seeds</small></th>' in text
+    assert "4 seeds. Gains" in text
+
+
+def test_the_page_of_an_audit_begins_with_what_was_found(audits):
+    text = (audits / "tested" / "report.html").read_text()
+    found = audit_view(read_run(audits / "tested"))
+    assert found.sentence == f"{found.num_issues} of 80 labels look wrong; about {100 * found.noise_rate:.1f} % are."
+    begin = text.index('class="verdict"')
+    assert found.sentence in text[begin : text.index("auto reaches")]
+
+
+def test_a_page_says_where_its_run_is_from_anywhere(audits, monkeypatch):
+    monkeypatch.chdir(audits)
+    text = unescape(write_report([Path("plain")], audits / "elsewhere.html").read_text())
+    assert f"--config {shlex.quote(str(audits / 'plain' / 'config.yaml'))}</code>" in text
+    assert f'<p class="path">{audits / "plain"}</p>' in text
+
+
+def test_charts_of_one_line_say_whose_it_is(audits):
+    text = (audits / "plain" / "report.html").read_text()
+    figure = text[text.index("<h3>Training loss</h3>") :]
+    assert "<i></i>auto</button>" in figure[: figure.index("</figure>")]
+
+
+def test_trainings_of_a_search_are_not_called_episodes():
+    view = RunView(Path(), None, [], {"methods": {}, "search": {"episodes": 25}}, True, None)
+    assert _facts(view) == [("search, trainings of weighted networks", "25")]
+
+
+def test_what_is_mistaken_most_is_told_of_many_classes():
+    classes, samples = 400, np.arange(400 * 30)
+    given, predicted = samples // 30, samples % 30  # 12,000 pairs, each once
+    columns = {"index": samples}
+    found = issues_of(np.full(len(samples), -0.5), predicted, given, num_classes=classes)
+    assert all(row["likely"] != "" for row in _classes(Audit("auto", 0, found, columns)))
 
 
 EMPTY, ROTTEN = "metrics.jsonl is empty: there are no curves.", "Not one line of metrics.jsonl can be read"

@@ -3,18 +3,21 @@
 import base64
 import struct
 import zlib
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from autoweight.errors import UserError
 from autoweight.report.svg import Figure, heat_map
 from autoweight.runs.audit import Audit, audit_run
 from autoweight.runs.reading import RunView
 
 _WORST, _CLASSES, _MISTAKES = 20, 50, 12
-_MOST_CELLS = 40  # classes a side
+_MOST_CELLS, _CHOSEN = 40, 20  # classes a side: if there are more, so many are chosen
+ROOM = 1_400_000  # letters of pictures on a page
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,22 @@ class AuditView:
     more_classes: int
     galleries: list[tuple[str, list[dict[str, Any]]]]
     mistakes: list[Any]
+    pictures: dict[int, str]
+    """Addresses of the pictures that rows and galleries show, by the sample's index."""
     figures: list[Figure] = field(default_factory=list)
 
+    @property
+    def sentence(self) -> str:
+        """What it came to."""
+        found = f"{self.num_issues:,} of {self.num_seen:,} labels look wrong"
+        return f"{found}; about {100 * self.noise_rate:.1f} % are."
 
-def audit_view(run: RunView, audit: Audit | None = None) -> AuditView | None:
-    """An audit of a run, by default that by the first of its trainings that remembered samples."""
+
+def audit_view(run: RunView, audit: Audit | None = None, room: int = ROOM) -> AuditView | None:
+    """An audit of a run, by default that by the first of its trainings that remembered samples.
+
+    Its pictures take no more than `room` letters.
+    """
     audit = audit or audit_run(run.path)
     if audit is None or not audit.issues.num_seen:
         return None
@@ -50,11 +64,13 @@ def audit_view(run: RunView, audit: Audit | None = None) -> AuditView | None:
         wrong = wrong & np.isfinite(audit.columns["margin"])  # of the others nothing is said
     known = None if wrong is None else _known(audit, wrong)
     classes = _classes(audit)
-    pictures = _pictures(audit)
+    pictures = _pictures(audit, room)
     worst = [
-        {name: getattr(row, name) for name in issues.columns} | {"picture": pictures.get(row.index)}
-        for row in issues.head(min(_WORST, issues.num_seen))
+        {name: getattr(row, name) for name in issues.columns}
+        for row in issues.head(min(_WORST, issues.num_issues or issues.num_seen))
     ]
+    galleries = _galleries(audit, pictures)
+    shown = {row["index"] for _, rows in [("", worst), *galleries] for row in rows}
     return AuditView(
         audit.method,
         audit.seed,
@@ -68,8 +84,9 @@ def audit_view(run: RunView, audit: Audit | None = None) -> AuditView | None:
         worst,
         classes[:_CLASSES],
         max(len(classes) - _CLASSES, 0),
-        _galleries(audit, pictures),
+        galleries,
         issues.mistakes(_MISTAKES),
+        {index: picture for index, picture in pictures.items() if index in shown},
         _confusion(audit),
     )
 
@@ -88,7 +105,7 @@ def _classes(audit: Audit) -> list[dict[str, Any]]:
     names, counts = np.unique(given, return_counts=True)
     suspects = dict(zip(*(part.tolist() for part in np.unique(given[bad], return_counts=True)), strict=True))
     likely: dict[Any, Any] = {}
-    for mistake in issues.mistakes(count=len(names) ** 2 if len(names) < 300 else 10_000):
+    for mistake in issues.mistakes(count=issues.num_issues):
         likely.setdefault(mistake.given_label, mistake.predicted_label)
     rows = [
         {"name": name, "count": count, "suspects": suspects[name], "likely": likely.get(name, "")}
@@ -98,61 +115,89 @@ def _classes(audit: Audit) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -row["suspects"] / row["count"])
 
 
-def _pictures(audit: Audit) -> dict[int, str]:
-    """PNG pictures by the sample's index, as addresses that need no file."""
+def _pictures(audit: Audit, room: int) -> dict[int, str]:
+    """PNG pictures by the sample's index, as addresses that need no file: of every class the worst, while they fit."""
     columns = audit.columns
     if "pictures" not in columns or "pictured" not in columns:
         return {}
-    index = columns["index"][columns["pictured"]].tolist()
-    return {place: png(picture) for place, picture in zip(index, columns["pictures"], strict=False)}
+    found: dict[int, str] = {}
+    of_class: Counter[int] = Counter()
+    places = []
+    for number, sample in enumerate(columns["pictured"].tolist()):
+        label = int(columns["label"][sample])
+        places.append((of_class[label], number, int(columns["index"][sample])))
+        of_class[label] += 1
+    for _, number, index in sorted(places):
+        found[index] = png(columns["pictures"][number])
+        room -= len(found[index])
+        if room < 0:
+            del found[index]
+            break
+    return found
 
 
 def _galleries(audit: Audit, pictures: dict[int, str]) -> list[tuple[str, list[dict[str, Any]]]]:
     """The pictures that there are, by given class, the worst first."""
     found: dict[str, list[dict[str, Any]]] = {}
     wanted = np.isin(audit.issues["index"], list(pictures)) & audit.issues["is_label_issue"]
-    columns = [
-        audit.issues[name][wanted].tolist() for name in ("index", "label_score", "given_label", "predicted_label")
-    ]
-    for index, score, given, predicted in zip(*columns, strict=True):
-        one = {"index": index, "score": score, "predicted": predicted, "picture": pictures[index]}
-        found.setdefault(str(given), []).append(one)
+    columns = [audit.issues[name][wanted].tolist() for name in ("index", "given_label", "predicted_label")]
+    for index, given, predicted in zip(*columns, strict=True):
+        found.setdefault(str(given), []).append({"index": index, "predicted": predicted})
     return sorted(found.items())
 
 
 def _confusion(audit: Audit) -> list[Figure]:
+    """The matrix, of many classes of those that are mistaken most; nothing where it would be too large to count."""
     issues = audit.issues
-    if issues.num_classes > _MOST_CELLS or not issues.num_issues:
+    try:
+        matrix = issues.confusion
+    except UserError:
         return []
-    matrix = issues.confusion
-    shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-9)
-    names = [str(name)[:8] for name in (issues.class_names or range(issues.num_classes))]
-    off = shares - np.diag(np.diag(shares))
-    most = max(float(off.max()), 1e-9)
+    if not issues.num_issues:
+        return []
+    off = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-9)
+    np.fill_diagonal(off, 0)
+    shown, which = np.arange(len(matrix)), ""
+    if len(matrix) > _MOST_CELLS:
+        mistaken = matrix.sum(axis=0) + matrix.sum(axis=1) - 2 * matrix.diagonal()
+        shown = np.sort(np.argsort(-mistaken, kind="stable")[:_CHOSEN])
+        which = f" Of {len(matrix):,} classes, these are the {_CHOSEN} that are mistaken most, either way."
+    names = [str((issues.class_names or range(len(matrix)))[number]) for number in shown]
+    most = max(float(off[np.ix_(shown, shown)].max()), 1e-9)
     cells = [
         [
             (
-                0.0 if row == column else float(off[row, column]) / most,
-                f"given {names[row]}, seems to be {names[column]}: {matrix[row, column]:.1f} samples, "
-                f"{shares[row, column]:.1%}",
+                float(off[row, column]) / most,
+                f"given {given}, seems to be {seeming}: {matrix[row, column]:.1f} samples, "
+                f"{matrix[row, column] / max(matrix[row].sum(), 1e-9):.1%}",
             )
-            for column in range(len(names))
+            for column, seeming in zip(shown, names, strict=True)
         ]
-        for row in range(len(names))
+        for row, given in zip(shown, names, strict=True)
     ]
     svg = heat_map(
-        names,
-        names,
+        _labels(names),
+        _labels(names),
         cells,
         x_name="what it seems to be",
         y_name="given label",
-        alt="Suspected confusion between classes; the table of mistakes below has the largest.",
+        alt="Suspected confusion between classes; the table of mistakes above has the largest.",
     )
     look_for = (
         "Rows are given labels, columns what they seem to be; the diagonal is left blank. A strong cell is one class "
-        "mistaken for another; an even tint is noise without a pattern."
+        f"mistaken for another; an even tint is noise without a pattern.{which}"
     )
     return [Figure("Suspected confusion matrix", look_for, svg)]
+
+
+def _labels(names: list[str]) -> list[str]:
+    """Names that fit beside a matrix: cut in the middle, and still distinct."""
+    for most in (8, 11, 14):
+        head, tail = most // 2, most - most // 2 - 1
+        cut = [name if len(name) <= most else f"{name[:head]}…{name[-tail:]}" for name in names]
+        if len(set(cut)) == len(names):
+            return cut
+    return [f"{name[:4]}…{number}" for number, name in enumerate(names)]
 
 
 def png(picture: NDArray[np.uint8]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
+from autoweight.report.strategies import warmup as shaded
 from autoweight.report.svg import Figure, Series, line_chart
 from autoweight.report.verdict import chosen_method
 from autoweight.runs.reading import RunView
@@ -60,8 +61,7 @@ def weight_figures(run: RunView) -> list[Figure]:
 
 def warmup(run: RunView) -> tuple[float, float] | None:
     """The first stages, in which a searched strategy weighs nothing."""
-    strategy = run.strategy
-    return (0.0, float(strategy.warmup_stages)) if strategy is not None and strategy.warmup_stages else None
+    return None if run.strategy is None else shaded(run.strategy.warmup_stages)
 
 
 def _wrong(run: RunView) -> str:
@@ -140,9 +140,9 @@ def _loss_gap(run: RunView) -> Figure | None:
     return _by_method(
         run,
         "Loss gap to training without weights",
-        "Mean batch loss of the weighted network less that of uniform. The paper's own falls below zero on noisy data "
-        "and stays near zero on clean data; above zero, the weighted network leaves samples unlearned that uniform "
-        "memorises.",
+        "Mean batch loss of the weighted network less that of uniform. Where labels are wrong, look for lines above "
+        "zero: samples stay unlearned that uniform memorises. The paper's own fall below zero on noisy data and stay "
+        "near zero on clean data.",
         gap,
         "loss gap",
         warmup(run),
@@ -183,7 +183,10 @@ def _groups(run: RunView) -> list[Figure | None]:
         figures.append(_pair(run, method, f"Loss by the weights' own split, {method}", names, "loss", look_for))
     if {"rare", "other"} <= found:
         names = {"rare": "rare classes", "other": "other classes"}
-        look_for = "In the paper, rare classes' weights part from the others' late in the training, and lie above them."
+        look_for = (
+            "Where rare classes lie above the others, their samples count more. In the paper they part late in the "
+            "training."
+        )
         figures.append(
             _pair(run, method, f"Mean weight of rare and other classes, {method}", names, "weight", look_for)
         )
@@ -228,7 +231,7 @@ def _classes(run: RunView) -> Figure | None:
     if not rows:
         return None
     last = rows[-1][1]
-    order = sorted(range(len(last)), key=lambda k: last[k])
+    order = sorted((k for k in range(len(last)) if last[k] is not None), key=lambda k: last[k])
     chosen = order if len(order) <= _MOST_CLASSES else order[: _MOST_CLASSES // 2] + order[-_MOST_CLASSES // 2 :]
     names = _class_names(run, method, len(last))
     series = [Series(names[k], [values[k] if k < len(values) else None for _, values in rows]) for k in chosen]

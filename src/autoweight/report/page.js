@@ -2,6 +2,13 @@
 // Values under the pointer or the arrow keys, lines that can be switched off, and tables that sort.
 const tip = document.getElementById("tip");
 
+function place(x, y) {
+  tip.hidden = false;
+  const box = tip.getBoundingClientRect();
+  tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - box.width - 8))}px`;
+  tip.style.top = `${Math.max(4, Math.min(y + 14, innerHeight - box.height - 8))}px`;
+}
+
 function show(svg, chart, at, x, y) {
   const own = svg.parentElement.querySelectorAll("[data-toggle]");
   const off = new Set([...own].filter((b) => b.getAttribute("aria-pressed") === "false").map((b) => +b.dataset.toggle));
@@ -22,29 +29,36 @@ function show(svg, chart, at, x, y) {
     svg.append(cursor);
   }
   cursor.setAttribute("d", `M${chart.at[at]} 12V${svg.viewBox.baseVal.height - 42}`);
-  tip.hidden = false;
-  const box = tip.getBoundingClientRect();
-  tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - box.width - 8))}px`;
-  tip.style.top = `${Math.max(4, Math.min(y + 14, innerHeight - box.height - 8))}px`;
+  place(x, y);
 }
 
 function hide(svg) {
   tip.hidden = true;
   svg.querySelector(".cursor")?.remove();
+  svg.querySelector(".chosen")?.classList.remove("chosen");
+}
+
+// What a tap shows stays until another: a finger that is lifted leaves at once. With the focus, it goes by itself.
+function leave(svg) {
+  svg.addEventListener("pointerleave", (event) => event.pointerType !== "touch" && hide(svg));
+  svg.addEventListener("pointercancel", () => hide(svg)); // the page is being scrolled
+  svg.addEventListener("blur", () => hide(svg));
 }
 
 for (const svg of document.querySelectorAll("svg[data-chart]")) {
   const chart = JSON.parse(svg.dataset.chart);
   if (!chart.x.length) continue;
   let at = chart.x.length - 1;
-  svg.addEventListener("pointermove", (event) => {
+  const point = (event) => {
     const box = svg.getBoundingClientRect();
-    const place = ((event.clientX - box.left) / box.width) * svg.viewBox.baseVal.width;
-    at = chart.at.reduce((best, x, k) => (Math.abs(x - place) < Math.abs(chart.at[best] - place) ? k : best), 0);
+    const across = ((event.clientX - box.left) / box.width) * svg.viewBox.baseVal.width;
+    at = chart.at.reduce((best, x, k) => (Math.abs(x - across) < Math.abs(chart.at[best] - across) ? k : best), 0);
+    if (event.type === "pointerdown") svg.focus({ preventScroll: true });
     show(svg, chart, at, event.clientX, event.clientY);
-  });
-  svg.addEventListener("pointerleave", () => hide(svg));
-  svg.addEventListener("blur", () => hide(svg));
+  };
+  svg.addEventListener("pointermove", point);
+  svg.addEventListener("pointerdown", point);
+  leave(svg);
   svg.addEventListener("keydown", (event) => {
     const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (event.key === "Escape") hide(svg);
@@ -53,6 +67,32 @@ for (const svg of document.querySelectorAll("svg[data-chart]")) {
     at = Math.max(0, Math.min(chart.x.length - 1, at + move));
     const box = svg.getBoundingClientRect();
     show(svg, chart, at, box.left + (chart.at[at] / svg.viewBox.baseVal.width) * box.width, box.top + box.height / 3);
+  });
+}
+
+for (const svg of document.querySelectorAll("svg[data-cells]")) {
+  const cells = [...svg.querySelectorAll("rect")];
+  const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -svg.dataset.cells, ArrowDown: +svg.dataset.cells };
+  let at = 0;
+  const choose = (next, x, y) => {
+    if (!cells[next]) return;
+    hide(svg);
+    at = next;
+    cells[at].classList.add("chosen");
+    tip.textContent = cells[at].textContent;
+    const box = cells[at].getBoundingClientRect();
+    place(x ?? box.right, y ?? box.bottom);
+  };
+  svg.addEventListener("pointerdown", (event) => {
+    svg.focus({ preventScroll: true });
+    choose(cells.indexOf(event.target.closest("rect")), event.clientX, event.clientY);
+  });
+  leave(svg);
+  svg.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") hide(svg);
+    if (!(event.key in moves)) return;
+    event.preventDefault();
+    choose(tip.hidden ? at : at + moves[event.key]);
   });
 }
 
@@ -67,8 +107,8 @@ for (const button of document.querySelectorAll("[data-toggle]")) {
 function value(row, column) {
   const cell = row.cells[column];
   const text = cell.dataset.value ?? cell.textContent.trim();
-  const number = parseFloat(text.replace(/,/g, ""));
-  return Number.isNaN(number) ? text : number;
+  const plain = text.replace(/,| %$/g, "");
+  return plain === "" || Number.isNaN(+plain) ? text : +plain;
 }
 
 for (const table of document.querySelectorAll("table.sortable")) {

@@ -11,7 +11,7 @@ from typing import Any
 
 from autoweight.config.files import dump_config
 from autoweight.errors import UserError
-from autoweight.report.audits import AuditView, audit_view
+from autoweight.report.audits import ROOM, AuditView, audit_view
 from autoweight.report.curves import training_curves, weight_figures
 from autoweight.report.searches import loss_gap_figure, noise_sentence, search_figures
 from autoweight.report.strategies import auto_figure, strategy_figures
@@ -41,12 +41,14 @@ class MethodRow:
     over_early_stop: Gain | None
     seconds: float
     told: str
+    seeds: int
 
 
 @dataclass(frozen=True)
 class RunPart:
     """All that the page says of one run."""
 
+    number: int
     run: RunView
     verdict: list[str]
     methods: list[MethodRow]
@@ -74,7 +76,7 @@ def write_report(runs: Sequence[Path], out: Path | None = None, audit: Audit | N
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ImportError as error:
         raise UserError("the page is made with jinja2: pip install 'autoweight[report]'.") from error
-    parts = [_part(read_run(path), audit) for path in runs]
+    parts = [_part(read_run(path), audit, number, len(runs)) for number, path in enumerate(runs, 1)]
     environment = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -92,7 +94,7 @@ def write_report(runs: Sequence[Path], out: Path | None = None, audit: Audit | N
     return path
 
 
-def _part(run: RunView, audit: Audit | None) -> RunPart:
+def _part(run: RunView, audit: Audit | None, number: int, of: int) -> RunPart:
     run.missing += [f"samples/{file.name} is damaged: what it held is left out." for file in damaged_samples(run.path)]
     rows = _rows(run)
     name = run.score.removeprefix("test_").replace("_", " ")
@@ -100,13 +102,16 @@ def _part(run: RunView, audit: Audit | None) -> RunPart:
     sentences = [] if run.strategy is None else describe(run.strategy)
     pictures = [] if run.strategy is None else strategy_figures(run.strategy)
     if any(method == "auto" for method, _ in run.stages):
-        sentences += [f"auto: {sentence}" for sentence in idea(load("auto"))]
+        sentences += [f"auto: {sentence}" for sentence in idea(load("auto"), short=True)]
         pictures.append(auto_figure())
     gap = loss_gap_figure(run)
     searched = bool(run.of("search"))
+    labels = audit_view(run, audit, ROOM // of)
+    lead = [labels.sentence] if labels is not None and run.config is not None and run.config.command == "audit" else []
     return RunPart(
+        number=number,
         run=run,
-        verdict=verdict(run),
+        verdict=lead + verdict(run),
         methods=rows,
         score_name=name,
         tested=tested,
@@ -117,7 +122,7 @@ def _part(run: RunView, audit: Audit | None) -> RunPart:
         weights=([gap] if gap is not None else []) + weight_figures(run),
         search=search_figures(run) if searched else [],
         noise=noise_sentence(run) if searched else "",
-        audit=audit_view(run, audit),
+        audit=labels,
         facts=_facts(run),
         command=_command(run),
         yaml="" if run.config is None else dump_config(run.config),
@@ -138,6 +143,7 @@ def _rows(run: RunView) -> list[MethodRow]:
                 gain_over(run, name, "early_stop"),
                 fmean(values["train_seconds"]),
                 told(name),
+                len(scores),
             )
         )
     return rows
@@ -162,7 +168,8 @@ def _facts(run: RunView) -> list[tuple[str, str]]:
         facts.append(("seconds of training", f"{seconds:,.1f}"))
     search: Any = run.result.get("search")
     if isinstance(search, dict):
-        facts += [(f"search, {key.replace('_', ' ')}", _short(value)) for key, value in search.items()]
+        names = {key: key.replace("_", " ") for key in search} | {"episodes": "trainings of weighted networks"}
+        facts += [(f"search, {names[key]}", _short(value)) for key, value in search.items()]
     return facts
 
 

@@ -4,10 +4,12 @@ from math import isfinite
 from statistics import fmean, stdev
 from typing import Any
 
+from autoweight.report.strategies import warmup
 from autoweight.report.svg import Figure, Series, line_chart
 from autoweight.runs.reading import RunView
 
 _MOST_DOTS = 3000
+_MOST_EPISODES = 400
 _GAPS = 3
 
 
@@ -29,10 +31,13 @@ def loss_gap_figure(run: RunView) -> Figure | None:
     for number in chosen:
         gaps = {int(line.get("stage") or 0): line.get("loss_gap") for line in episodes[number]}
         series.append(Series(f"episode {number + 1}", [_sound(gaps.get(stage)) for stage in stages]))
-    svg = line_chart([stage + 1.0 for stage in stages], series, x_name="stage", y_name="loss gap", zero=True)
+    shade = None if run.config is None else warmup(run.config.search.warmup_stages)
+    xs = [stage + 1.0 for stage in stages]
+    svg = line_chart(xs, series, x_name="stage", y_name="loss gap", shade=shade, zero=True)
     look_for = (
-        "Mean batch loss of the agent's guess less its reference's. The paper's falls below zero on noisy data, the "
-        "later the episode the further, and stays near zero on clean data."
+        "Mean batch loss of the agent's guess less its reference's. Where labels are wrong, look for lines above zero: "
+        "the guess leaves unlearned what its reference memorises. The paper's own fall below zero on noisy data, the "
+        "later the episode the further, and stay near zero on clean data."
     )
     return Figure("Loss gap along episodes of the search", look_for, svg, tuple(one.name for one in series))
 
@@ -64,14 +69,14 @@ def _returns(run: RunView) -> Figure | None:
     lines = _last_lines(run, "searching")
     if not lines:
         return None
-    lines = lines[:: max(1, len(lines) // 400)]  # as many as can be told apart
-    xs = [float(int(line.get("episode") or 0) + 1) for line in lines]
-    rows = [[value for value in map(_sound, line["returns"]) if value is not None] for line in lines]
     guesses = [_sound(line["returns"][0]) for line in lines]
     best: list[float | None] = []
-    for guess in guesses:
+    for guess in guesses:  # of all episodes, also those that are not drawn
         known = [value for value in (guess, best[-1] if best else None) if value is not None]
         best.append(max(known, default=None))
+    lines, guesses, best = _thinned(lines), _thinned(guesses), _thinned(best)
+    xs = [float(int(line.get("episode") or 0) + 1) for line in lines]
+    rows = [[value for value in map(_sound, line["returns"]) if value is not None] for line in lines]
     percent = [Series("the agent's guess", _times(guesses)), Series("best guess so far", _times(best))]
     middle = [100 * fmean(row) if row else None for row in rows]
     few = sum(map(len, rows)) <= _MOST_DOTS
@@ -89,7 +94,7 @@ def _returns(run: RunView) -> Figure | None:
 def _references(run: RunView) -> Figure | None:
     episodes = _by_episode(run, "searching")
     ends = {number: lines[-1] for number, lines in episodes.items()}
-    numbers = sorted(ends)[:: max(1, len(ends) // 400)]
+    numbers = _thinned(sorted(ends))
     if not numbers:
         return None
     reference = [_sound(ends[number].get("reference_score")) for number in numbers]
@@ -97,12 +102,17 @@ def _references(run: RunView) -> Figure | None:
     guess = [a + b if a is not None and b is not None else None for a, b in zip(reference, greedy, strict=True)]
     series = [Series("reference", _times(reference)), Series("the agent's guess", _times(guess))]
     xs = [number + 1.0 for number in numbers]
-    svg = line_chart(xs, series, x_name="episode", y_name="validation score at the end, %")
+    svg = line_chart(xs, series, x_name="episode", y_name="validation score, %")
     look_for = (
-        "How far the proxies get without weights and with the agent's guess. Each episode starts afresh, so the "
-        "reference only wobbles; that wobble is how much a start matters."
+        "How far the proxies get by the end of an episode, without weights and with the agent's guess. Each episode "
+        "starts afresh, so the reference only wobbles; that wobble is how much a start matters."
     )
     return Figure("The proxies and their references", look_for, svg, tuple(one.name for one in series))
+
+
+def _thinned(values: list[Any]) -> list[Any]:
+    """As many as can be told apart, the last among them."""
+    return values[:: -max(1, len(values) // _MOST_EPISODES)][::-1]
 
 
 def _last_lines(run: RunView, doing: str) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 import torch
 
 from autoweight.report.svg import Figure, Series, heat_map, line_chart
+from autoweight.report.words import scale_of
 from autoweight.strategy import Strategy
 from autoweight.strategy.auto import probability_wrong
 from autoweight.strategy.rule import weigh
@@ -21,6 +22,11 @@ def strategy_figures(strategy: Strategy) -> list[Figure]:
     return figures
 
 
+def warmup(stages: int) -> tuple[float, float] | None:
+    """From where to where a chart is shaded whose first stages weigh nothing: half a stage beyond the last of them."""
+    return (0.0, stages + 0.5) if stages else None
+
+
 def auto_figure() -> Figure:
     """How the shipped strategy reads margins."""
     margins = torch.linspace(-1, 1, 81)
@@ -29,7 +35,7 @@ def auto_figure() -> Figure:
         right = 1 - probability_wrong(margins, torch.ones(()), torch.tensor(share))
         series.append(Series(f"{share:.0%} contradicted", right.tolist()))
     xs = [round(margin, 3) for margin in margins.tolist()]
-    svg = line_chart(xs, series, x_name="averaged margin", y_name="probability that a label is right", zero=True)
+    svg = line_chart(xs, series, x_name="averaged margin", y_name="probability: label right", zero=True)
     look_for = (
         "The margin is the probability of the label less that of the strongest other class. The fewer labels are "
         "contradicted, the more strongly one has to be before it loses weight. So it reads them once it has evidence "
@@ -42,11 +48,11 @@ def _theta(strategy: Strategy) -> Figure:
     names = strategy.rule.param_names
     xs = [stage + 1.0 for stage in range(strategy.num_stages)]
     series = [Series(name, strategy.table[:, k].tolist()) for k, name in enumerate(names)]
-    shade = (0.0, float(strategy.warmup_stages)) if strategy.warmup_stages else None
+    shade = warmup(strategy.warmup_stages)
     svg = line_chart(xs, series, x_name="stage", y_name="parameter", zero=True, shade=shade)
     look_for = (
-        "Theta of each feature and the bias. Below zero, samples above average in that feature count less. Parameters "
-        "that jump late are noise: the learning rate is tiny by then."
+        "Theta of each feature and the bias. Below zero, the more a sample has of that feature, the less it counts. "
+        "Parameters that jump late are noise: the learning rate is tiny by then."
     )
     return Figure("Theta by stage", look_for, svg, names)
 
@@ -68,9 +74,9 @@ def _map(strategy: Strategy, column: int) -> Figure:
         cells,
         x_name=f"{name}, {unit}",
         y_name="stage",
-        alt=f"Weight by {name} and stage; other features at their average.",
+        alt=f"Weight by {name} and stage.{_others(strategy, column)}",
     )
-    look_for = "Orange counts more than 1, blue less; blank is 1. The other features are at their average."
+    look_for = f"Orange counts more than 1, blue less; blank is 1.{_others(strategy, column)}"
     return Figure(f"Weight by {name} and stage", look_for, svg)
 
 
@@ -81,8 +87,15 @@ def _lines(strategy: Strategy, column: int) -> Figure:
     chosen = torch.linspace(min(strategy.warmup_stages, last), last, _LINES).round().int().unique().tolist()
     series = [Series(f"stage {stage + 1}", _weights(strategy, stage, column, values)) for stage in chosen]
     svg = line_chart(values, series, x_name=f"{name}, {unit}", y_name="weight", zero=True)
-    look_for = "A steep line chooses sharply between samples; a flat one hardly weighs. Other features are at average."
+    look_for = "A steep line chooses sharply between samples; a flat one hardly weighs." + _others(strategy, column)
     return Figure(f"Weight by {name}", look_for, svg, tuple(one.name for one in series))
+
+
+def _others(strategy: Strategy, column: int) -> str:
+    """Where the other features are held, each on its own scale."""
+    others = [name for name in strategy.rule.features if name != strategy.rule.features[column]]
+    places = [f"{name} at {scale_of(strategy.rule, name).even}" for name in others]
+    return f" The other features are held: {', '.join(places)}." if places else ""
 
 
 def _axis(strategy: Strategy, column: int) -> tuple[list[float], str]:
@@ -92,7 +105,7 @@ def _axis(strategy: Strategy, column: int) -> tuple[list[float], str]:
         return torch.linspace(-1, 1, _POINTS).tolist(), "from -1 to 1"
     if name == "belief":
         return torch.linspace(-10, 10, _POINTS).tolist(), "log-odds of a right label"
-    return torch.linspace(-2, 3, _POINTS).tolist(), "deviations from the batch's mean"
+    return torch.linspace(-2, 3, _POINTS).tolist(), f"deviations from {scale_of(strategy.rule, name).mean_of} mean"
 
 
 def _weights(strategy: Strategy, stage: int, column: int, values: list[float]) -> list[float]:

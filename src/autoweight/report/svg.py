@@ -8,8 +8,8 @@ from math import ceil, floor, isfinite, log10
 
 WIDTH, HEIGHT = 480, 270
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 22, 12, 42
-_LETTER = 8.5  # how wide one may be, on a phone too
-_AXIS_NAME = 18  # what the name of the y axis takes at the left edge
+_LETTER, _LABEL = 10, 17  # how wide a letter may be, and how high a line, on a phone too
+_AXIS_NAME = 20  # what the name of the y axis takes at the left edge
 _COLOURS = 8
 
 Values = Sequence[float | None]
@@ -96,7 +96,9 @@ def line_chart(
         "x_name": x_name,
         "series": [{"name": one.name, "y": [_short(value) for value in one.values]} for one in series],
     }
-    return _svg(parts, _alt(series, xs, x_name, y_name), data)
+    text = json.dumps(data, separators=(",", ":")).replace("&", "\\u0026").replace("<", "\\u003c")
+    chart = " tabindex='0' data-chart='" + text.replace("'", "\\u0027") + "'"
+    return _svg(parts, _alt(series, xs, x_name, y_name), chart)
 
 
 def heat_map(
@@ -109,21 +111,19 @@ def heat_map(
     alt: str,
 ) -> str:
     """Cells coloured by a number from -1 (the low colour) over 0 (none) to 1, each with a text to show."""
-    height = max(HEIGHT, min(14 * len(rows), 420) + _TOP + _BOTTOM)
+    height = max(HEIGHT, min(_LABEL * len(rows), 420) + _TOP + _BOTTOM)
     left = _room(rows)
     wide = (WIDTH - left - _RIGHT) / max(len(columns), 1)
     high = (height - _TOP - _BOTTOM) / max(len(rows), 1)
     parts = [_names(columns, rows, left, wide, high, height, x_name, y_name)]
     for row, line in enumerate(cells):
         for column, (value, text) in enumerate(line):
-            if abs(value) >= 0.005 or text:
-                kind = "hot" if value >= 0 else "cold"
-                title = f"<title>{escape(text)}</title>" if text else ""
-                parts.append(
-                    f'<rect class="{kind}" x="{left + column * wide:.1f}" y="{_TOP + row * high:.1f}" '
-                    f'width="{wide:.1f}" height="{high:.1f}" fill-opacity="{min(abs(value), 1):.2g}">{title}</rect>'
-                )
-    return _svg(parts, alt, None, height)
+            kind = "hot" if value >= 0 else "cold"
+            parts.append(
+                f'<rect class="{kind}" x="{left + column * wide:.1f}" y="{_TOP + row * high:.1f}" width="{wide:.1f}" '
+                f'height="{high:.1f}" fill-opacity="{min(abs(value), 1):.2g}"><title>{escape(text)}</title></rect>'
+            )
+    return _svg(parts, alt, f" tabindex='0' data-cells='{len(columns)}'", height)
 
 
 def dot_chart(rows: Sequence[tuple[str, float, float | None]], *, x_name: str) -> str:
@@ -132,7 +132,7 @@ def dot_chart(rows: Sequence[tuple[str, float, float | None]], *, x_name: str) -
     ticks = nice_ticks(min(ends), max(ends))
     height = _TOP + _BOTTOM + 26 * len(rows)
     axes = Axes(min(ticks[0], *ends), max(ticks[-1], *ends), 0, 1, height)
-    left = 120
+    left = max(120, 10 + ceil(_LETTER * max(len(name) for name, _, _ in rows)))
     scale = (WIDTH - _RIGHT - left) / (WIDTH - _RIGHT - _LEFT)
 
     def place(value: float) -> float:
@@ -152,7 +152,7 @@ def dot_chart(rows: Sequence[tuple[str, float, float | None]], *, x_name: str) -
             f'</g><text x="{left - 10}" y="{y + 4}" text-anchor="end">{escape(name)}</text>'
         )
     parts.append(f'<text x="{WIDTH / 2}" y="{height - 8}" text-anchor="middle">{escape(x_name)}</text>')
-    return _svg(parts, f"{x_name}: " + ", ".join(f"{name} {value:.1f}" for name, value, _ in rows), None, height)
+    return _svg(parts, f"{x_name}: " + ", ".join(f"{name} {value:.1f}" for name, value, _ in rows), "", height)
 
 
 def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -187,7 +187,7 @@ def _axis_names(x_name: str, y_name: str, height: float, left: float) -> str:
     middle = _TOP + (height - _TOP - _BOTTOM) / 2
     return (
         f'<text x="{(WIDTH + left) / 2}" y="{height - 8}" text-anchor="middle">{escape(x_name)}</text>'
-        f'<text transform="translate(12 {middle:.0f}) rotate(-90)" text-anchor="middle">{escape(y_name)}</text>'
+        f'<text transform="translate(14 {middle:.0f}) rotate(-90)" text-anchor="middle">{escape(y_name)}</text>'
     )
 
 
@@ -203,17 +203,18 @@ def _names(
 ) -> str:
     """Names along both sides, as many as there is room for."""
 
-    def spread(names: Sequence[str], most: int) -> range:
-        return range(0, len(names), max(1, ceil(len(names) / most)))
+    def spread(names: Sequence[str], needed: float, there: float) -> range:
+        return range(0, len(names), ceil(needed / there))
 
+    longest = max(map(len, columns), default=0)
     parts = [
         f'<text x="{left + (k + 0.5) * wide:.1f}" y="{height - _BOTTOM + 16:.0f}" text-anchor="middle">'
         f"{escape(columns[k])}</text>"
-        for k in spread(columns, 10)
+        for k in spread(columns, _LETTER * longest + 4, wide)
     ]
     parts += [
         f'<text x="{left - 6}" y="{_TOP + (k + 0.5) * high + 4:.1f}" text-anchor="end">{escape(rows[k])}</text>'
-        for k in spread(rows, 14)
+        for k in spread(rows, _LABEL, high)
     ]
     return "".join(parts) + _axis_names(x_name, y_name, height, left)
 
@@ -237,14 +238,9 @@ def _band(axes: Axes, xs: Sequence[float], band: tuple[Values, Values]) -> str:
     return f'<path class="band" d="M{"L".join(there + back)}Z"/>' if rows else ""
 
 
-def _svg(parts: Sequence[str], alt: str, data: object | None, height: float = HEIGHT) -> str:
-    chart = ""
-    if data is not None:
-        text = json.dumps(data, separators=(",", ":")).replace("&", "\\u0026").replace("<", "\\u003c")
-        chart = " tabindex='0' data-chart='" + text.replace("'", "\\u0027") + "'"
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(alt)}"{chart}>{"".join(parts)}</svg>'
-    )
+def _svg(parts: Sequence[str], alt: str, more: str, height: float = HEIGHT) -> str:
+    """A picture, with `more` attributes, which the page's script reads."""
+    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(alt)}"{more}>{"".join(parts)}</svg>'
 
 
 def _alt(series: Sequence[Series], xs: Sequence[float], x_name: str, y_name: str) -> str:

@@ -36,7 +36,7 @@ class Gain(NamedTuple):
     @property
     def has_interval(self) -> bool:
         """Whether an interval is told: not by differences that are all the same, as those of two seeds may be."""
-        return bool(self.over) and (self.chance is not None or self.high - self.low > _ROUNDING)
+        return bool(self.over) and (self.high - self.low > _ROUNDING or self.chance not in (None, 1))
 
     @property
     def may_be_chance(self) -> bool:
@@ -50,14 +50,14 @@ def gain_over(run: RunView, method: str, rival: str) -> Gain | None:
     methods = run.result.get("methods", {})
     if method not in methods or rival not in methods or method == rival:
         return None
-    own, others = methods[method][run.score], methods[rival][run.score]
-    differences = [100 * (one - other) for one, other in zip(own, others, strict=False)]
-    if len(differences) > 1:
-        return over_seeds(differences)
-    seed = int((run.result.get("seeds") or [0])[0])
+    own, others = run.scores(method), run.scores(rival)
+    differences = {seed: 100 * (score - others[seed]) for seed, score in own.items() if seed in others}
+    if len(differences) != 1:
+        return over_seeds(list(differences.values())) if differences else None
+    ((seed, difference),) = differences.items()
     answers = [_answers(run, name, seed) for name in (method, rival)]
     if answers[0] is None or answers[1] is None or len(answers[0]) != len(answers[1]) or not len(answers[0]):
-        return Gain(differences[0], differences[0], differences[0], "")
+        return Gain(difference, difference, difference, "")
     return over_samples(answers[0], answers[1], samples_tested(run))
 
 
@@ -134,7 +134,10 @@ def _recovered(run: RunView, method: str) -> list[str]:
 def _sentence(method: str, rival: str, gain: Gain) -> str:
     names = {"uniform": "training without weights", "early_stop": "stopping early by the trusted samples"}
     side = "ahead of" if gain.mean >= 0 else "behind"
-    start = f"{method} is {abs(gain.mean):.1f} points {side} {names[rival]}"
+    apart = f"{abs(gain.mean):.1f} points"
+    start = f"{method} is {'level with' if apart == '0.0 points' else f'{apart} {side}'} {names[rival]}"
+    if gain.chance == 1 and not gain.has_interval:
+        return f"{method} and {names[rival]} are right on the very same of {gain.over}: another seed may differ."
     if not gain.over:
         return f"{start}; one seed, and no record of its answers, cannot tell whether that is chance."
     if not gain.has_interval:

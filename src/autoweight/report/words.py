@@ -3,14 +3,14 @@
 import inspect
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from autoweight.errors import require
 from autoweight.report.intervals import half_width
 from autoweight.strategy import Strategy, Weigher
-from autoweight.strategy.rule import weigh
+from autoweight.strategy.rule import Rule, weigh
 from autoweight.strategy.shipped import load
 
 _ABOVE = {
@@ -24,6 +24,32 @@ _ABOVE = {
 }
 
 _NOTHING = 0.1  # weights below this say nothing about who counts more
+
+
+class Scale(NamedTuple):
+    """What a feature is measured on: where it is looked at, and what these places are called."""
+
+    values: tuple[float, float, float] = (-1.0, 0.0, 1.0)
+    places: tuple[str, str, str] = ("below", "at", "above average")
+    even: str = "average"
+    """What 0 is called."""
+    mean_of: str = "the batch's"
+    """Whose mean deviations are from."""
+
+
+def scale_of(rule: Rule, name: str) -> Scale:
+    """The scale of a rule's feature: most are deviations from the batch's mean, but some have a scale of their own."""
+    if name == "belief":
+        return Scale((-5.0, 0.0, 5.0), ("at log-odds of -5", "at 0", "at 5"), "log-odds of 0")
+    if name == "margin" and rule.margin_scale == "own":
+        return Scale((-0.5, 0.0, 0.5), ("at a margin of -0.5", "at 0", "at 0.5"), "0")
+    whose = {
+        "history": {"class": "its class's", "set": "the whole set's"}.get(rule.history_scale),
+        "label": {"class_frequency": "the classes'"}.get(rule.label_feature),
+    }.get(name)
+    if whose is None:
+        return Scale()
+    return Scale(places=("below", "at", f"above {whose} average"), even=f"{whose} average", mean_of=whose)
 
 
 def describe(strategy: Weigher | str | Path) -> list[str]:
@@ -55,11 +81,18 @@ def describe(strategy: Weigher | str | Path) -> list[str]:
     return sentences
 
 
-def idea(weigher: Weigher) -> list[str]:
-    """What the weigher's card says of its idea, in sentences; nothing where it has none."""
+def idea(weigher: Weigher, short: bool = False) -> list[str]:
+    """What the weigher's card says of its idea; nothing where it has none.
+
+    In `short`, its first two sentences, without formulas and names of files.
+    """
     card = inspect.getmodule(type(weigher)).__doc__ or ""
     found = re.search(r"^Idea\s+(.+?)(?=^\S|\Z)", card, flags=re.MULTILINE | re.DOTALL)
-    return [] if found is None else [" ".join(found[1].split())]
+    whole = "" if found is None else " ".join(found[1].split())
+    if short:
+        plain = re.sub(r"(?:,? `[^`]*`)|(?: \([\w/]+\.\w+\))", "", whole)
+        whole = " ".join(re.split(r"(?<=\.) (?=[A-Z])", plain)[:2])
+    return [whole] if whole else []
 
 
 def gain_sentence(info: dict[str, Any]) -> str:
@@ -101,7 +134,7 @@ def _describe_stage(strategy: Strategy, stage: int) -> str:
         )
     named = zip(strategy.rule.features, weights, strict=True)
     above = _ABOVE | ({"label": "samples of the last classes"} if strategy.rule.label_feature == "raw" else {})
-    return "; ".join(_describe_feature(above[name], *feature) for name, feature in named)
+    return "; ".join(_describe_feature(above[name], scale_of(strategy.rule, name), *three) for name, three in named)
 
 
 def _percent(stage: int, strategy: Strategy) -> str:
@@ -109,26 +142,20 @@ def _percent(stage: int, strategy: Strategy) -> str:
 
 
 def _weights(strategy: Strategy, stage: int, column: int) -> list[float]:
-    """Weights one deviation below, at, and one above a feature's batch average, the other features at average.
-
-    Of a margin on its own scale, at -0.5, 0 and 0.5.
+    """Weights at three values of a feature, such as one deviation below, at, and one above average, the others at 0.
 
     If they are normalised, then among these three.
     """
     features = torch.zeros(3, len(strategy.rule.features))
-    own_scale = strategy.rule.features[column] == "margin" and strategy.rule.margin_scale == "own"
-    features[:, column] = torch.tensor([-0.5, 0.0, 0.5] if own_scale else [-1.0, 0.0, 1.0])
+    features[:, column] = torch.tensor(scale_of(strategy.rule, strategy.rule.features[column]).values)
     strategy_params = strategy.table[stage, : features.shape[1] + 1].cpu()
     weights: list[float] = weigh(features, strategy_params, strategy.rule.normalised).tolist()
     return weights
 
 
-def _describe_feature(who: str, below: float, average: float, above: float) -> str:
+def _describe_feature(who: str, scale: Scale, below: float, average: float, above: float) -> str:
     little = 0.05 * max(below, average, above)
     change = "less" if above < below - little else "more" if above > below + little else "the same"
-    places = "at a margin of -0.5", "at 0", "at 0.5"
-    if who != _ABOVE["margin"]:
-        places = "below", "at", "above average"
     values = (below, average, above)
-    shown = ", ".join(f"{value:.2f} {place}" for value, place in zip(values, places, strict=True))
+    shown = ", ".join(f"{value:.2f} {place}" for value, place in zip(values, scale.places, strict=True))
     return f"{who} count {change} (weight {shown})"

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import Any
 
 from autoweight.config import RunConfig
 from autoweight.config.files import dump_config, first_difference, load_config
-from autoweight.errors import UserError, require
+from autoweight.errors import UserError, first_line, require
 from autoweight.storage.atomic import write_bytes
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy.files import RUN_FILE
@@ -33,7 +34,7 @@ class RunFolder:
     def __init__(self, path: Path, rank: int = 0) -> None:
         self.path = path
         self.listeners: list[Callable[[dict[str, Any]], Any]] = []
-        """Called with every metrics line as it is written."""
+        """Called with every metrics line as it is written; one that raises is heard no more."""
         self._metrics = path / "metrics.jsonl"
         self._written = path / f"metrics.rank-{rank}.jsonl" if rank else self._metrics
 
@@ -94,8 +95,19 @@ class RunFolder:
             self._lines[self._key(line)] = line
             with self._written.open("a") as file:
                 file.write(json.dumps(line, allow_nan=False) + "\n")
-            for listen in self.listeners:
-                listen(line)
+            for listen in tuple(self.listeners):
+                self._tell(listen, line)
+
+    def _tell(self, listen: Callable[[dict[str, Any]], Any], line: dict[str, Any]) -> None:
+        """Give a listener a line; what goes wrong there must not end a training."""
+        try:
+            listen(line)
+        except Exception as error:  # whatever it is
+            self.listeners.remove(listen)
+            warnings.warn(
+                f"the log is left out from here on, since it failed ({first_line(error)}); metrics.jsonl has all.",
+                stacklevel=3,
+            )
 
     def take_in_ranks(self) -> None:
         """Append to metrics.jsonl what other ranks have written, each into a file of its own, and remove these."""

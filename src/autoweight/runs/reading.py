@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,11 @@ class RunView:
         """The key of the methods' scores."""
         return str(self.result.get("score", "test_accuracy"))
 
+    def scores(self, method: str) -> dict[int, float]:
+        """A method's scores by seed; of a run that has not ended, a method may have more seeds than another."""
+        values = self.result["methods"][method]
+        return dict(zip(values.get("seeds", self.result.get("seeds", [])), values[self.score], strict=False))
+
     @property
     def stages(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
         """The stages of every training, by method and seed."""
@@ -65,10 +71,12 @@ def read_run(path: Path) -> RunView:
         raise UserError(f"{path} is no folder: name the folder of a run, such as one under runs/.")
     if not is_run(path):
         raise UserError(f"{path} holds no run: name the folder that a command wrote, such as one under runs/.")
+    path = path.resolve()  # the page goes anywhere, and its commands are to be run from anywhere
     missing: list[str] = []
     config = _config(path, missing)
-    result = _result(path / "result.json")
-    lines = _lines(path / "metrics.jsonl", missing, begun=result is not None)
+    result = _result(path / "result.json", missing)
+    begun = result is not None or any((path / "samples").glob("*.npz"))
+    lines = _lines(path / "metrics.jsonl", missing, begun)
     if result is None:
         missing.append("There is no result.json: the run goes on, or was stopped. This is what it has written so far.")
     elif not result:
@@ -102,10 +110,10 @@ def _lines(path: Path, missing: list[str], begun: bool) -> list[dict[str, Any]]:
     lines = []
     for row in rows:
         try:
-            line = json.loads(row)
+            line = _parsed(row)
         except (ValueError, RecursionError):
             line = None
-        if isinstance(line, dict) and all(isinstance(line.get(key, 0), int) for key in _WHOLE):
+        if isinstance(line, dict) and _is_whole(line):
             lines.append(line)
     bad = len(rows) - len(lines)
     if not rows:
@@ -117,10 +125,34 @@ def _lines(path: Path, missing: list[str], begun: bool) -> list[dict[str, Any]]:
     return lines
 
 
-def _result(path: Path) -> dict[str, Any] | None:
+def _is_whole(line: dict[str, Any]) -> bool:
+    """Whether what a metrics line tells is of the kinds that figures are made of."""
+    weights = line.get("weights") or {}
+    if not isinstance(weights, dict) or not isinstance(weights.get("groups") or {}, dict):
+        return False
+    lists = [weights.get(name) or [] for name in ("by_class", "quantiles")]
+    return all(isinstance(line.get(key, 0), int) for key in _WHOLE) and all(
+        isinstance(values, list) and all(value is None or _is_number(value) for value in values) for values in lists
+    )
+
+
+def _parsed(text: str) -> Any:
+    """What JSON says, with None for numbers that are not finite."""
+    return json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
+
+
+def _finite(text: str) -> float | None:
+    return float(text) if isfinite(float(text)) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _result(path: Path, missing: list[str]) -> dict[str, Any] | None:
     """What result.json says: nothing where it is damaged, None where there is none."""
     try:
-        result = json.loads(path.read_text())
+        result = _parsed(path.read_text())
     except OSError:
         return None
     except (ValueError, RecursionError):
@@ -129,43 +161,66 @@ def _result(path: Path) -> dict[str, Any] | None:
         return {}
     score = str(result.get("score", "test_accuracy"))
     sound = {name: values for name, values in result["methods"].items() if _is_sound(values, score)}
-    recovered = result.get("recovered")
-    return result | {"methods": sound, "recovered": recovered if isinstance(recovered, dict) else {}}
+    missing += [f"result.json: what {name} reached cannot be read." for name in result["methods"] if name not in sound]
+    seeds, failed = result.get("seeds"), result.get("failed")
+    count = max((len(values[score]) for values in sound.values()), default=0)
+    known = {seed for seed in seeds if isinstance(seed, int)} if isinstance(seeds, list) else set()
+    if len(known) < count:
+        missing.append("result.json: its seeds cannot be read; they are counted from 0 here.")
+        seeds = list(range(count))
+    objects = {name: result.get(name) for name in ("recovered", "search")}
+    return (
+        result
+        | {name: value if isinstance(value, dict) else {} for name, value in objects.items()}
+        | {
+            "methods": sound,
+            "seeds": seeds if known or count else [],
+            "failed": failed if isinstance(failed, list) else [],
+        }
+    )
 
 
 def _is_sound(values: Any, score: str) -> bool:
     """Whether these are a method's scores and seconds."""
     columns = [values.get(score), values.get("train_seconds")] if isinstance(values, dict) else [None]
-    return all(
-        isinstance(column, list) and column and all(isinstance(one, int | float) for one in column)
-        for column in columns
-    )
+    return all(isinstance(column, list) and column and all(map(_is_number, column)) for column in columns)
 
 
 def _so_far(lines: list[dict[str, Any]], config: RunConfig | None) -> dict[str, Any]:
-    """As much of a result as trainings that have ended tell: methods with the seeds that all of them have."""
+    """As much of a result as trainings that have ended tell: of each method, the seeds that it has."""
     score = score_key(config) if config is not None else "test_accuracy"
-    ended: dict[str, dict[int, dict[str, Any]]] = {}
+    ended: dict[str, dict[int, tuple[Any, Any]]] = {}
     for line in lines:
-        if line.get("event") == "trained" and isinstance(line.get(score), int | float):
-            method, seed = str(line.get("method")), int(line.get("seed") or 0)
-            ended.setdefault(method, {})[seed] = {score: line[score], "train_seconds": line.get("train_seconds", 0.0)}
-            if method == "uniform" and f"best_{score}" in line:
-                best = {score: line[f"best_{score}"], "train_seconds": line.get("train_seconds", 0.0)}
-                ended.setdefault(EARLY_STOP, {})[seed] = best
-    seeds = sorted(set.intersection(*(set(of_seeds) for of_seeds in ended.values()))) if ended else []
-    methods = {
-        method: {key: [of_seeds[seed][key] for seed in seeds] for key in (score, "train_seconds")}
-        for method, of_seeds in ended.items()
-        if seeds
-    }
+        if line.get("event") == "trained":
+            method, seed, seconds = str(line.get("method")), int(line.get("seed") or 0), line.get("train_seconds")
+            found = {method: line.get(score)} | ({EARLY_STOP: line.get(f"best_{score}")} if method == "uniform" else {})
+            for name, reached in found.items():
+                if _is_number(reached):
+                    ended.setdefault(name, {})[seed] = (reached, seconds if _is_number(seconds) else 0.0)
+    methods = {}
+    for name, of_seeds in ended.items():
+        seeds = sorted(of_seeds)
+        scores, seconds = zip(*(of_seeds[seed] for seed in seeds), strict=True)
+        methods[name] = {"seeds": seeds, score: list(scores), "train_seconds": list(seconds)}
     return {
         "recipe": config.recipe if config is not None else "",
-        "seeds": seeds,
+        "seeds": sorted({seed for of_seeds in ended.values() for seed in of_seeds}),
         "score": score,
         "methods": methods,
-        "recovered": recovered_fractions({name: values[score] for name, values in methods.items()}),
+        "recovered": _recovered_so_far(ended),
     }
+
+
+def _recovered_so_far(ended: dict[str, dict[int, tuple[Any, Any]]]) -> dict[str, float]:
+    """How much of the oracle's gap each method closes, on the seeds that it has in common with both ends."""
+    recovered = {}
+    for name in ended:
+        among = {one: ended[one] for one in (name, "uniform", "oracle") if one in ended}
+        seeds = sorted(set.intersection(*map(set, among.values())))
+        scores = {one: [of_seeds[seed][0] for seed in seeds] for one, of_seeds in among.items()}
+        if seeds and (found := recovered_fractions(scores)):
+            recovered[name] = found[name]
+    return recovered
 
 
 def _strategy(path: Path, config: RunConfig | None, missing: list[str]) -> Strategy | None:

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ Columns = dict[str, NDArray[Any]]
 
 _PACKED = {"wrong": "label", "test_right": "test_count", "best_right": "test_count"}
 """Columns of bits, eight to a byte, and what tells how many there are: the length of another column, or a number."""
+_AUDITED = ("index", "label", "predicted", "margin")
+"""Columns of one length that an audit reads, where the training remembered its samples."""
 
 
 def samples_file(folder: Path, method: str, seed: int) -> Path:
@@ -124,7 +127,9 @@ def read_columns(path: Path) -> Columns | None:
                 told = columns[teller]
                 count = int(told) if told.ndim == 0 else len(told)
                 columns[name] = np.unpackbits(columns[name], count=count).astype(bool)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        if columns.get("remembered", False) and len({columns[name].shape for name in _AUDITED}) > 1:
+            return None
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error):
         return None
     return columns
 
