@@ -10,8 +10,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -23,8 +25,8 @@ from autoweight.ranks import of_torchrun
 from autoweight.recipes import get_recipe
 from autoweight.runs import compare
 from autoweight.runs.folder import RunFolder
-from autoweight.strategy import memory
-from autoweight.strategy.memory import Memory
+from autoweight.sharded import Sharded
+from autoweight.strategy import memory, waiting
 
 BATCH, STEPS, SEEDS = 1024, 20, 3
 ROUNDED: dict[str, Callable[[Tensor], Tensor]] = {
@@ -60,14 +62,19 @@ def show_time() -> None:
         for num_samples in (50_000, 1_300_000, 100_000_000):
             auto = aw.load("auto")
             auto.reserve(num_samples, num_classes, "cpu")
-            bytes_each = sum(column.element_size() for column in auto.memory.columns.values())
-            whole = sum(tensor.numel() * tensor.element_size() for tensor in auto.tensors().values())
-            taken = milliseconds(auto.weigh, num_samples, num_classes, BATCH)
+            waits = milliseconds(auto.weigh, num_samples, num_classes, BATCH)
+            with patch.object(waiting, "_LARGE", 2 * num_samples):
+                at_once = milliseconds(auto.weigh, num_samples, num_classes, BATCH)
             print(
-                f"{num_samples:,} samples, {num_classes} classes: {bytes_each} bytes a sample, {whole / 1e6:,.1f} MB, "
-                f"{taken:.2f} ms a batch of {BATCH}",
+                f"{num_samples:,} samples, {num_classes} classes: {room(auto.tensors()) / 1e6:,.1f} MB, "
+                f"a batch of {BATCH} {at_once:.2f} ms, {waits:.2f} ms where visits wait",
                 flush=True,
             )
+
+
+def room(tensors: dict[str, Tensor]) -> int:
+    """Bytes."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
 
 
 class Rounding:
@@ -96,18 +103,25 @@ def show_precision() -> None:
 
 
 def show_gather() -> None:
-    """The same batch weighed alone and, half of it on each of two ranks, together."""
-    ranks = of_torchrun()
+    """The same batch weighed alone and, half of it on each of two ranks, together: memories whole and shared out."""
+    ranks, size = of_torchrun(), 1_300_000
     ranks.connect()
     for num_classes in (10, 1000):
-        auto = aw.load("auto")
-        auto.memory = Memory.empty(1_300_000, num_classes)
-        alone = milliseconds(auto.weigh, 1_300_000, num_classes, BATCH)
-        together = milliseconds(
-            lambda *given, auto=auto: weigh_global(auto, *given), 1_300_000, num_classes, BATCH // ranks.size
-        )
-        if ranks.first:
-            print(f"{num_classes} classes: alone {alone:.2f} ms, over {ranks.size} ranks {together:.2f} ms", flush=True)
+        weighers = {"whole": aw.load("auto")} | {
+            name: Sharded(aw.load("auto"), size, num_classes, half=half)
+            for name, half in (("shared", False), ("shared, in half precision", True))
+        }
+        weighers["whole"].reserve(size, num_classes, "cpu")
+        with patch.object(waiting, "_LARGE", 2 * size):  # all remember at once
+            alone = milliseconds(weighers["whole"].weigh, size, num_classes, BATCH)
+            for name, weigher in weighers.items():
+                together = milliseconds(partial(weigh_global, weigher), size, num_classes, BATCH // ranks.size)
+                if ranks.first:
+                    print(
+                        f"{num_classes} classes: alone {alone:.2f} ms, over {ranks.size} ranks {together:.2f} ms, "
+                        f"memory {name}, {room(weigher.tensors()) / 1e6:.1f} MB",
+                        flush=True,
+                    )
 
 
 SHOWN = {"time": show_time, "precision": show_precision, "gather": show_gather}

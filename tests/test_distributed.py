@@ -51,6 +51,17 @@ def test_memories_are_the_same_everywhere_and_count_a_repeated_sample_once(found
     assert found[0]["memory"]["counts"][:, 0].tolist() == [4, 4, 4]
 
 
+def test_a_shared_memory_weighs_as_a_whole_one(found):
+    for rank in found:
+        assert all(torch.equal(*pair) for pair in rank["sharded"])
+        for name, value in rank["whole"].items():
+            given = rank["memory"][name]  # which has grown beyond its samples
+            assert torch.equal(value, given[: len(value)] if value.dim() else given), name
+        torch.testing.assert_close(rank["halves"]["margin"], rank["whole"]["margin"], rtol=0, atol=0.01)
+    assert [rank["share"]["label"].tolist() for rank in found] == [[0, 2, 1, 0, 2, 1], [1, 0, 2, 1, 0, 2]]
+    assert [rank["share"]["keeper"].tolist() for rank in found] == [[0, 2], [1, 2]]
+
+
 def test_half_precision_stays_the_users(found):
     assert found[0]["half"].dtype == torch.bfloat16
 

@@ -31,7 +31,8 @@ ALLOWED = {
     "recipes": {"config", "errors"},
     "report": BASE | {"strategy", "audit", "runs"},
     "audit": BASE | {"strategy", "methods"},
-    "distributed": BASE | {"strategy"},
+    "sharded": BASE | {"strategy"},
+    "distributed": BASE | {"strategy", "sharded"},
     "integrations": BASE | {"strategy", "methods", "audit", "distributed"},
     **{extra: {"integrations"} for extra in ("lightning", "transformers", "skorch", "sklearn")},
 }

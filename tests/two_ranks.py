@@ -7,6 +7,7 @@ from torch import distributed as dist
 
 import autoweight as aw
 from autoweight.distributed import num_processes, weigh_global
+from autoweight.sharded import Sharded
 
 
 def batch(rows: slice):
@@ -40,12 +41,17 @@ def main(rank: int, meeting: str, out: str) -> None:
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
     found = {"processes": num_processes()}
     constant, auto = aw.Constant(loss=-2.0), aw.load("auto")
-    found["constant"] = []
+    sharded, half = Sharded(aw.load("auto"), 12, 3), Sharded(aw.load("auto"), 12, 3, half=True)
+    found["constant"], found["sharded"] = [], []
     for step, parts in enumerate(PARTS):
         losses, logits, labels, indices = batch(parts[rank])
         found["constant"].append(weigh_global(constant, losses, logits, labels, step / 4))
-        weigh_global(auto, losses, logits, labels, step / 4, indices)
+        own = weigh_global(auto, losses, logits, labels, step / 4, indices)
+        found["sharded"].append((weigh_global(sharded, losses, logits, labels, step / 4, indices), own))
+        weigh_global(half, losses, logits, labels, step / 4, indices)
     found["memory"] = auto.state_dict()
+    found["whole"], found["halves"] = sharded.whole().state_dict(), half.whole().state_dict()
+    found["share"] = sharded.state_dict()
     losses, logits, labels, indices = batch(PARTS[0][rank])
     found["half"] = weigh_global(constant, losses.bfloat16(), logits.bfloat16(), labels, 0.0)
     losses, logits, labels = tokens(5) if rank == 0 else tuple(one[1:] for one in tokens(3))

@@ -8,6 +8,7 @@ from torch import distributed as dist
 from torch.nn.functional import pad
 
 from autoweight.config import IGNORED
+from autoweight.sharded import Sharded
 from autoweight.strategy.remembering import Remembering, places_of, weigh_once
 from autoweight.strategy.weigher import Weigher
 
@@ -28,8 +29,9 @@ def weigh_global(
     """Weights of the process's own batch, weighed within the batch that all processes have together.
 
     The batches are gathered in the order of the ranks and may differ in size, also be empty. Every process weighs all
-    of them, so that memories stay the same everywhere. A sample that comes twice, as samplers repeat some to fill the
-    last batch, is weighed once. With one process it is `weigher.weigh`.
+    of them, so that memories stay the same everywhere; what a `Sharded` one needs is put together for that. A sample
+    that comes twice, as samplers repeat some to fill the last batch, is weighed once. With one process it is
+    `weigher.weigh`.
     """
     if num_processes() == 1:
         return weigher.weigh(losses, logits, labels, progress=progress, indices=indices)
@@ -53,7 +55,7 @@ def _weigh_tokens(
     longest = max(_sizes(losses.shape[1], losses.device))
     places = indices
     if indices is not None and indices.shape != losses.shape:
-        if isinstance(weigher, Remembering):
+        if isinstance(weigher, Remembering | Sharded):
             weigher.check_tokens(longest)
         blocks = losses.new_empty(len(losses), longest)  # as many places a sample as the longest has tokens
         places = places_of(indices, blocks).view(len(losses), longest)[:, : losses.shape[1]]

@@ -69,10 +69,22 @@ class Taken(NamedTuple):
     sizes: Sizes
 
 
+class Part(NamedTuple):
+    """Which samples a memory holds, where it is not all of a set; others keep the rest."""
+
+    indices: Tensor
+    """Theirs in the set, `[places]`."""
+    num_samples: int
+    """In the set."""
+    precision: torch.dtype
+    """In which real numbers are kept between visits: counts have to be of these."""
+
+
 class Memory:
     """Columns of one entry a sample, and counts over those that were visited."""
 
-    def __init__(self, tensors: dict[str, Tensor]) -> None:
+    def __init__(self, tensors: dict[str, Tensor], part: Part | None = None) -> None:
+        self.part = part
         self.columns = {name: tensors[name] for name in _EMPTY}
         self.loss_sums = tensors["loss_sums"]  # of each class: visited, losses, their squares
         self.census = Census(tensors)
@@ -91,6 +103,8 @@ class Memory:
         return cls({**columns, "loss_sums": sums, **_counts(num_classes, device)})
 
     def __len__(self) -> int:
+        if self.part is not None:
+            return self.part.num_samples
         return self.columns["label"].shape[0]  # a tensor's len() takes five times as long
 
     @property
@@ -151,13 +165,13 @@ class Memory:
         """
         now, _, means, rivals, sizes = self._visit
         leniency = self.census.leniency().gather(0, labels)
-        new = (margins + leniency).clamp(max=1)
+        new = self._kept((margins + leniency).clamp(max=1))
         old = self.columns["relative"].gather(0, indices)
         both = torch.stack([old, new])
         classes = torch.where((both < 0) & (rivals >= 0), rivals, labels)
         counted, believed = (old != _NONE) & valid, classes[1]
         telling = valid & sizes.comparable(labels, believed)
-        on_trial = sizes.on_trial(indices) & telling
+        on_trial = sizes.on_trial(self._named(indices)) & telling
         self._put("relative", indices, old, torch.where(on_trial, new, _NONE), valid)
         self.census.move(row(both, means), classes, counted, on_trial)
         self.census.follow((old < 0) & counted & on_trial, now + leniency, sizes)
@@ -220,7 +234,7 @@ class Memory:
         """Move the samples' averaged losses by `rate` towards the present ones, and give them; the first visit sets."""
         old, known = (self.columns[name].gather(0, indices) for name in ("loss", "label"))
         visited = old >= 0
-        new = torch.where(visited, torch.lerp(old, losses, rate), losses)
+        new = self._kept(torch.where(visited, torch.lerp(old, losses, rate), losses))
         self._put("loss", indices, old, new, valid)
         self._put("label", indices, known, labels, valid)
         self._count(labels, old.clamp(min=0), -(visited & valid).long())
@@ -243,18 +257,29 @@ class Memory:
         expected = known.where((known >= 0) & valid, labels)
         if not torch.equal(expected, labels):
             first = (expected != labels).nonzero()[0, 0]
-            had = int(known[first])
+            sample, had = int(self._named(indices)[first]), int(known[first])
             raise UserError(
-                f"sample {int(indices[first])} has label {int(labels[first])}, but had {had} before: indices "
+                f"sample {sample} has label {int(labels[first])}, but had {had} before: indices "
                 "are positions in the training set, the same at every visit, as aw.Indexed(dataset) yields them; for "
                 "another data set begin with a fresh strategy."
             )
 
     def _put(self, name: str, indices: Tensor, old: Tensor, new: Tensor, valid: Tensor) -> Tensor:
         """Put what is `new` of the valid samples into a column, and give what it holds of all."""
-        kept = torch.where(valid, new, old)
+        kept = self._kept(torch.where(valid, new, old))
         self.columns[name].index_put_((indices,), kept.to(self.columns[name].dtype))
         return kept
+
+    def _kept(self, values: Tensor) -> Tensor:
+        """Numbers as they will be found at the next visit."""
+        if self.part is None or not values.is_floating_point():
+            return values
+        most = torch.finfo(self.part.precision).max
+        return values.clamp(-most, most).to(self.part.precision).to(values.dtype)
+
+    def _named(self, places: Tensor) -> Tensor:
+        """The samples' indices in the whole set."""
+        return places if self.part is None else self.part.indices[places]
 
     def _count(self, labels: Tensor, losses: Tensor, sign: Tensor) -> None:
         fixed = whole(torch.stack([losses, losses.square()], dim=-1).double()).long()

@@ -157,13 +157,7 @@ class Remembering(Weigher):
             )
 
     def _make_room(self, lowest: int, highest: int, num_classes: int, device: torch.device) -> None:
-        if lowest < 0:
-            raise UserError(f"index {lowest} is negative: indices are positions in the training set, from 0 on.")
-        if self._reserved and highest >= len(self.memory or ()):
-            raise UserError(
-                f"index {highest} is out of range: the memory is of {len(self.memory or ())} samples, those of the "
-                "training set."
-            )
+        check_range(lowest, highest, len(self.memory or ()) if self._reserved else None)
         self._check_reach(highest)
         if self.memory is None:
             self._begin(highest + 1, num_classes, device)
@@ -239,6 +233,16 @@ def places_of(indices: Tensor | None, losses: Tensor) -> Tensor:
         raise UserError(f"there must be one index a sample, {len(losses)}, but their shape is {tuple(indices.shape)}.")
     tokens = torch.arange(losses.shape[1], device=indices.device)
     return (indices.long().unsqueeze(-1) * losses.shape[1] + tokens).reshape(-1)
+
+
+def check_range(lowest: int, highest: int, num_samples: int | None) -> None:
+    """Raise `UserError` where indices cannot be positions in a set of that many samples, if that is known."""
+    if lowest < 0:
+        raise UserError(f"index {lowest} is negative: indices are positions in the training set, from 0 on.")
+    if num_samples is not None and highest >= num_samples:
+        raise UserError(
+            f"index {highest} is out of range: the memory is of {num_samples} samples, those of the training set."
+        )
 
 
 def check_whole(indices: Tensor) -> None:

@@ -1,0 +1,103 @@
+"""A memory that lies on several processes weighs as one that is whole; in half precision nearly so."""
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy, one_hot
+
+import autoweight as aw
+from autoweight.sharded import Sharded
+from autoweight.strategy import Rule, Strategy
+from autoweight.strategy.census import FIXED_POINT
+
+SAMPLES, CLASSES, BATCH, EPOCHS = 2200, 5, 128, 5
+REMEMBERING = {
+    "auto": lambda: aw.load("auto"),
+    "noise": lambda: aw.load("noise"),
+    "belief and history": lambda: Strategy(torch.tensor([[1.0, -0.5, 0.2, 0.3]]), Rule(("belief", "history"))),
+}
+
+
+def batches():
+    """Batches of a training that learns, two labels of five redrawn."""
+    draw = torch.Generator().manual_seed(0)
+    true = torch.arange(SAMPLES) % CLASSES
+    given = true.where(torch.rand(SAMPLES, generator=draw) > 0.4, torch.randint(CLASSES, (SAMPLES,), generator=draw))
+    for epoch in range(EPOCHS):
+        for number, indices in enumerate(torch.randperm(SAMPLES, generator=draw).split(BATCH)):
+            noise = torch.randn(len(indices), CLASSES, generator=draw)
+            logits = noise + (1 + epoch) * one_hot(true[indices], CLASSES)
+            losses = cross_entropy(logits, given[indices], reduction="none")
+            yield losses, logits, given[indices], (epoch + number * BATCH / SAMPLES) / EPOCHS, indices
+
+
+@pytest.mark.parametrize("name", REMEMBERING)
+def test_one_process_weighs_as_with_a_whole_memory(name):
+    whole, sharded = REMEMBERING[name](), Sharded(REMEMBERING[name](), SAMPLES, CLASSES)
+    for one in batches():
+        weights = sharded.weigh(*one)
+        assert torch.equal(weights, whole.weigh(*one))
+    assert not torch.equal(weights, torch.ones_like(weights))
+    state = whole.state_dict()  # of a memory that has grown beyond its samples
+    for key, value in sharded.whole().state_dict().items():
+        assert torch.equal(value, state[key][: len(value)] if value.dim() else state[key]), key
+
+
+def test_half_precision_takes_half_the_room_and_counts_what_it_keeps():
+    full, half = (Sharded(aw.load("auto"), SAMPLES, CLASSES, half=own) for own in (False, True))
+    for one in batches():
+        torch.testing.assert_close(half.weigh(*one), full.weigh(*one), rtol=0, atol=0.02)
+    size = [sum(column.element_size() for column in own._columns.values()) for own in (full, half)]
+    assert size == [40, 20]
+    memory = half.whole().memory
+    for kind in range(CLASSES):
+        margins = memory.columns["margin"][memory.columns["label"] == kind].double()
+        count, total = memory.census.counts[kind].tolist()
+        assert (count, total) == (len(margins), (margins * FIXED_POINT).round().sum())
+    issues = [aw.find_label_issues(own.whole(), memory.columns["label"].numpy()) for own in (full, half)]
+    assert issues[0].num_issues == pytest.approx(issues[1].num_issues, abs=5)
+    assert issues[0].num_issues > 500
+
+
+def test_a_state_goes_back_to_the_same_weights():
+    one, other = (Sharded(aw.load("auto"), SAMPLES, CLASSES, half=True) for _ in range(2))
+    given = list(batches())
+    for batch in given[:50]:
+        one.weigh(*batch)
+    other.load_state_dict({name: value.clone() for name, value in one.state_dict().items()})
+    for batch in given[50:]:
+        assert torch.equal(other.weigh(*batch), one.weigh(*batch))
+
+
+def test_samples_that_come_twice_count_once_and_tokens_have_places():
+    losses, logits, labels, progress, indices = next(batches())
+    sharded, twice = Sharded(aw.load("auto"), SAMPLES, CLASSES), torch.cat([indices, indices[:3]])
+    again = [torch.cat([one, one[:3]]) for one in (losses, logits, labels)]
+    weights = sharded.weigh(*again, progress, twice)
+    assert torch.equal(weights[:3], weights[-3:])
+    assert sharded.whole().memory.columns["label"].ge(0).sum() == len(indices)
+    tokens, rows = Sharded(aw.load("auto"), 12, CLASSES), torch.arange(2)
+    shaped = losses[:8].view(2, 4), logits[:8].view(2, 4, CLASSES), labels[:8].view(2, 4)
+    assert tokens.weigh(*shaped, progress, rows).shape == (2, 4)
+    assert torch.equal(tokens.whole().memory.columns["label"][:8], labels[:8].int())
+
+
+def test_mistakes_get_a_sentence():
+    losses, logits, labels, progress, indices = next(batches())
+    begun = aw.load("auto")
+    begun.weigh(losses, logits, labels, progress, indices)
+    for wrong in (begun, aw.Focal()):
+        with pytest.raises(aw.UserError, match="has no memory to share out, or has begun one"):
+            Sharded(wrong, SAMPLES, CLASSES)
+    sharded = Sharded(aw.load("auto"), 100, CLASSES)
+    with pytest.raises(aw.UserError, match=r"index \d+ is out of range: the memory is of 100 samples"):
+        sharded.weigh(losses, logits, labels, progress, indices)
+    with pytest.raises(aw.UserError, match="index -5 is negative"):
+        sharded.weigh(losses, logits, labels, progress, torch.arange(len(losses)) - 5)
+    with pytest.raises(aw.UserError, match="this strategy remembers samples"):
+        sharded.weigh(losses, logits, labels, progress)
+    sharded.weigh(losses[:1], logits[:1], labels[:1], progress, torch.tensor([7]))
+    with pytest.raises(aw.UserError, match=r"sample 7 has label \d, but had \d before"):
+        sharded.weigh(losses[:1], logits[:1], (labels[:1] + 1) % CLASSES, progress, torch.tensor([7]))
+    state = sharded.state_dict() | {"keeper": torch.tensor([1, 2])}
+    with pytest.raises(aw.UserError, match="this is what process 1 of 2 kept, not process 0 of 1"):
+        sharded.load_state_dict(state)
