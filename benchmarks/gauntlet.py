@@ -5,7 +5,7 @@
     python benchmarks/gauntlet.py --part judge --methods auto,gated     only these; other figures stay as they are
     python benchmarks/gauntlet.py --part large --methods uniform,auto,oracle     large, hard ones, beside all others
     python benchmarks/gauntlet.py --cifar DIR     CIFAR-10 as well, from this folder; better on more cores
-    python benchmarks/gauntlet.py --table         print the table of what was measured
+    python benchmarks/gauntlet.py --table         print the table of what was measured: docs/auto-tasks.md
 
 Figures are last-epoch test accuracies in percent, the mean over seeds. "recovered" is the share of the gap between
 uniform and oracle, over tasks whose gap is at least 3 points.

@@ -1,7 +1,7 @@
 """The tasks of the gauntlet, by family. What is shipped is found on the families of FIND, and judged on those of JUDGE.
 
 The split was fixed before the first comparison; the families of JUDGE have generators, networks and trainings of their
-own, and nothing was chosen by what they show (docs/auto.md says when they were looked at).
+own, and nothing was chosen by what they show (docs/lab-notes.md says when they were looked at).
 """
 
 from functools import partial
