@@ -11,11 +11,13 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import autoweight as aw
+from autoweight.audit import datalab
 from autoweight.audit.find import issues_of
 from autoweight.cli.run import run
 from autoweight.data import load_pool
 from autoweight.recipes import get_recipe
-from autoweight.runs.audit import audit_run
+from autoweight.runs.audit import audit_run, last_audit, write_audit
+from autoweight.runs.samples import samples_file, write_columns
 from autoweight.strategy import Rule
 
 from .conftest import make_blobs
@@ -77,10 +79,10 @@ def test_the_knob_and_the_default_threshold():
     assert audit_of(hard, [0] * 100, [0] * 60 + [1] * 40).num_issues == 30
 
 
-def trained(data, weigher, epochs=8):
+def trained(data, weigher, epochs=8, classes=3):
     """A loop of the user's own."""
     torch.manual_seed(0)
-    model = nn.Linear(2, 3)
+    model = nn.Linear(2, classes)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
     for epoch in range(epochs):
         for index in torch.randperm(len(data)).split(16):
@@ -151,6 +153,39 @@ def test_datalab_takes_it_for_one_of_its_own(audited):
     own = aw.find_label_issues(weigher, noisy.labels)
     assert found.index[found["is_autoweight_label_issue"]].tolist() == sorted(own["index"][own["is_label_issue"]])
     assert found["autoweight_label_score"].tolist() == own.to_pandas().sort_values("index")["label_score"].tolist()
+
+
+def test_datalab_may_number_classes_otherwise(audited):
+    cleanlab = pytest.importorskip("cleanlab")
+    pytest.importorskip("datasets")
+    noisy, weigher = audited
+    own = aw.find_label_issues(weigher, noisy.labels).to_pandas().sort_values("index")
+    names = ["wasp", "bee", "ant"]  # by number, not sorted
+    words = [names[label] for label in noisy.labels.tolist()]
+    lab = cleanlab.Datalab({"label": words}, label_name="label", verbosity=0)
+    lab.find_issues(issue_types={aw.datalab.register(): {"weigher": weigher, "class_names": names}})
+    assert lab.get_issues(aw.datalab.register())["autoweight_label_score"].tolist() == own["label_score"].tolist()
+    assert lab.get_info(aw.datalab.register())["given_label"].tolist() == words
+    far = trained(noisy.relabel(noisy.labels + 5), aw.load("auto"), epochs=1, classes=8)
+    lab = cleanlab.Datalab({"label": (noisy.labels + 5).tolist()}, label_name="label", verbosity=0)
+    lab.find_issues(issue_types={aw.datalab.register(): {"weigher": far}})
+    assert set(lab.get_info(aw.datalab.register())["given_label"]) == {5, 6, 7}
+    with pytest.raises(aw.UserError, match="class_names lacks 5, 6, 7"):
+        datalab._trained_on(lab, [0, 1])
+
+
+def test_the_page_shows_the_audit_that_was_asked_for_last(tmp_path):
+    margins = np.array([0.9, 0.4, -0.8, 0.8, -0.1], np.float32)
+    columns = {"index": np.arange(5), "label": np.zeros(5, int), "predicted": np.array([0, 1, 1, 0, 1])}
+    columns |= {"margin": margins, "remembered": np.array(True), "num_classes": np.array(2)}
+    for seed in (0, 1):
+        write_columns(samples_file(tmp_path, "auto", seed), columns)
+    assert last_audit(tmp_path).threshold is None
+    write_audit(audit_run(tmp_path, seed=1, threshold=0.75), tmp_path)
+    again = last_audit(tmp_path)
+    assert (again.seed, again.threshold, again.issues.num_issues) == (1, 0.75, 3)
+    (tmp_path / "audit.json").write_text("{")
+    assert last_audit(tmp_path).seed == 0
 
 
 def test_what_cannot_be_audited_says_why(audited):

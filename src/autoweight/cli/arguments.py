@@ -103,7 +103,7 @@ class AuditArguments(Trained):
     method: str = "auto"
     """What weighs, and remembers samples."""
     threshold: float | None = None
-    """A label looks wrong where its score, from 0 to 1, is below; higher finds more. By default a little below 0.5."""
+    """A label looks wrong where its score, from 0 to 1, is below; higher finds more. By default 0.5 at most."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class AuditRunArguments:
     seed: int | None = None
     """Its seed."""
     threshold: float | None = None
-    """A label looks wrong where its score, from 0 to 1, is below; higher finds more. By default a little below 0.5."""
+    """A label looks wrong where its score, from 0 to 1, is below; higher finds more. By default 0.5 at most."""
     out: Path | None = None
     """Folder to write to; by default the run's."""
     report: bool = True

@@ -1,5 +1,6 @@
 """The audit of a run: which of its training labels look wrong, by one of its trainings that remembered samples."""
 
+import json
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -9,14 +10,16 @@ import numpy as np
 from autoweight.audit.find import issues_of
 from autoweight.audit.table import LabelIssues
 from autoweight.config import TaskName
-from autoweight.errors import require
+from autoweight.errors import UserError, require
 from autoweight.methods.method import Method, Weighted
 from autoweight.runs.samples import Columns, read_columns, samples_file
-from autoweight.storage.atomic import make_folder
+from autoweight.storage.atomic import make_folder, write_bytes
 from autoweight.strategy.auto import Auto
 from autoweight.strategy.remembering import Remembering
 
 CSV, PARQUET = "label_issues.csv", "label_issues.parquet"
+ASKED = "audit.json"
+"""What a run's list of labels was asked for with, so that its page shows the same."""
 
 
 class Audit(NamedTuple):
@@ -27,6 +30,8 @@ class Audit(NamedTuple):
     issues: LabelIssues
     columns: Columns
     """What the training left of its samples."""
+    threshold: float | None = None
+    """Where one was asked for."""
 
 
 def trainings_of(folder: Path) -> list[tuple[str, int]]:
@@ -54,8 +59,18 @@ def audit_run(
             continue
         columns = read_columns(samples_file(folder, name, own_seed))
         if columns is not None and bool(columns.get("remembered", False)):
-            return Audit(name, own_seed, _issues(columns, threshold), columns)
+            return Audit(name, own_seed, _issues(columns, threshold), columns, threshold)
     return None
+
+
+def last_audit(folder: Path) -> Audit | None:
+    """The audit of a run that was asked for last, or else the one that would be by default."""
+    try:
+        asked = json.loads((folder / ASKED).read_text())
+        found = audit_run(folder, **{name: asked[name] for name in ("method", "seed", "threshold")})
+    except (OSError, ValueError, KeyError, TypeError, UserError):
+        found = None
+    return found or audit_run(folder)
 
 
 def check_audit(name: str, method: Method, task: TaskName) -> None:
@@ -69,8 +84,10 @@ def check_audit(name: str, method: Method, task: TaskName) -> None:
 
 
 def write_audit(audit: Audit, folder: Path) -> list[Path]:
-    """Write the table as CSV, and as Parquet where pyarrow is there; returns the files."""
+    """Write the table as CSV, and as Parquet where pyarrow is there, and what was asked for; returns the tables."""
     make_folder(folder)
+    asked = {"method": audit.method, "seed": audit.seed, "threshold": audit.threshold}
+    write_bytes(folder / ASKED, json.dumps(asked).encode())
     audit.issues.to_csv(folder / CSV)
     try:
         import pyarrow  # noqa: F401
