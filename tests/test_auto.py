@@ -175,11 +175,14 @@ def test_noise_asks_for_less_knowledge_in_the_middle_of_a_training_than_early():
     assert late[wrong].mean() < 0.5 * late[~wrong].mean()
 
 
-def test_a_sample_that_comes_twice_in_a_batch_counts_once():
+@pytest.mark.parametrize("reserved", [False, True])
+def test_a_sample_that_comes_twice_in_a_batch_counts_once(reserved):
     generator = torch.Generator().manual_seed(0)
     drawn = torch.multinomial(torch.ones(SAMPLES), 60, replacement=True, generator=generator)
     assert len(drawn.unique()) < 60
     auto, plain = aw.load("auto"), aw.load("auto")
+    for one in (auto, plain) if reserved else ():
+        one.reserve(SAMPLES, CLASSES, "cpu")
     for _ in range(20):
         drawn = torch.multinomial(torch.ones(SAMPLES), 60, replacement=True, generator=generator)
         losses, logits, labels = look(LABELS, drawn)

@@ -59,7 +59,7 @@ def same(one, other, but=()):
         assert torch.equal(own[name], others[name]), name
 
 
-OWN = ("waiting", "num_waiting", "log_odds", "slope", "scale")
+OWN = ("waiting", "num_waiting", "waiting_progress", "log_odds", "slope", "scale")
 """What is kept for visits that wait."""
 
 
@@ -115,7 +115,7 @@ def test_of_a_sample_that_waits_already_the_later_visit_counts():
     everyone = torch.tensor([True, True])
     for own in (0.1, 0.2):
         look = Look(torch.tensor([own, own]), torch.tensor([0.5, 0.6]), torch.tensor([1, 2]))
-        memory.waiting.put(look, LABELS[places], places, everyone)
+        memory.waiting.put(look, LABELS[places], places, everyone, 0.5)
     assert memory.waiting.number == 4
     taken, look, labels = memory.waiting.take()
     assert torch.equal(taken, places)
@@ -166,7 +166,7 @@ def test_an_audit_heeds_what_waits(monkeypatch):
 def test_large_batches_and_captured_steps_do_not_wait(name):
     auto = reserved(name)
     train(auto, 1, size=BATCH)
-    auto.memory.waiting.number.fill_(1)  # as if something did
+    auto.memory.waiting.known = 1  # as if something did
     auto.memory.waiting.rows[0] = torch.tensor([0.9, 0.05, 1.0, 0.0])
     visits = auto.testimony.visits[0].item()
     train(auto, 1, size=SAMPLES // 8)
@@ -175,3 +175,57 @@ def test_large_batches_and_captured_steps_do_not_wait(name):
     train(auto, 1, progress=torch.tensor(0.5))
     assert auto.memory.waiting.number == 0
     assert (auto.memory.waiting.rows[:, 0] == -1).all()
+
+
+def test_a_visit_that_is_no_number_leaves_the_one_that_waits():
+    memory, place = Memory.empty(SAMPLES, CLASSES), torch.tensor([3])
+    for own, valid in ((0.1, True), (0.9, False)):
+        look = Look(torch.tensor([own]), torch.tensor([0.5]), torch.tensor([1]))
+        memory.waiting.put(look, LABELS[place], place, torch.tensor([valid]), 0.5)
+    assert_close(memory.waiting.take()[1].own, torch.tensor([0.1]))
+
+
+def test_a_label_that_changes_while_its_visit_waits_is_refused():
+    auto, batch = aw.load("auto"), (torch.ones(1), torch.zeros(1, CLASSES))
+    train(auto, 1)  # so that there is a set to wait in
+    auto.load_state_dict({})
+    auto.weigh(torch.ones(1), torch.zeros(1, CLASSES), LABELS[-1:], progress=0.0, indices=torch.tensor([SAMPLES - 1]))
+    auto.weigh(*batch, LABELS[4:5], progress=0.0, indices=torch.tensor([4]))
+    assert auto.memory.columns["label"][4] == -1  # it waits
+    with pytest.raises(aw.UserError, match="label"):
+        auto.weigh(*batch, LABELS[5:6], progress=0.0, indices=torch.tensor([4]))
+
+
+def test_an_audit_in_the_middle_changes_no_weight_after_it():
+    asked, other = reserved(), reserved()
+    seen = list(batches(4, shuffled=True))
+    for number, (batch, indices) in enumerate(seen):
+        weights = [one.weigh(*batch, progress=number / len(seen), indices=indices) for one in (asked, other)]
+        assert torch.equal(*weights)
+        aw.find_label_issues(asked, LABELS)
+    same(asked, other)
+
+
+def test_visits_are_remembered_at_the_progress_of_the_last_also_from_a_state(monkeypatch):
+    monkeypatch.setattr(waiting, "_PARTS", 0.5)
+    auto, other = reserved(), reserved()
+    train(auto, 1, progress=0.25)
+    other.load_state_dict(auto.state_dict())
+    at = []
+    monkeypatch.setattr(type(other), "_rarity", lambda _, census, sizes, progress: at.append(progress) or torch.ones(4))
+    other.settle()
+    assert at == [0.25]
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_what_waits_depends_on_the_samples_that_came_not_on_the_room_that_is_there(monkeypatch, wait):
+    monkeypatch.setattr(waiting, "_LARGE", SAMPLES if wait else SAMPLES + 1)
+    auto = aw.load("auto")
+    for highest in (SAMPLES // 2, SAMPLES - 10, SAMPLES - 1):
+        auto.weigh(torch.ones(1), torch.zeros(1, CLASSES), LABELS[:1], progress=0.0, indices=torch.tensor([highest]))
+    assert len(auto.memory) > SAMPLES
+    assert auto.memory.num_samples == SAMPLES
+    assert (auto.memory.waiting.count == 1) is wait
+    other = aw.load("auto")
+    other.load_state_dict(auto.state_dict())
+    assert other.memory.num_samples == SAMPLES

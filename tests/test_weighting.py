@@ -122,6 +122,12 @@ def test_progress_outside_the_training_is_refused(progress):
         stage_at(progress, 20)
 
 
+def test_progress_that_is_no_single_number_is_refused():
+    batch = torch.ones(2), torch.zeros(2, 3), torch.tensor([0, 1])
+    with pytest.raises(aw.UserError, match=r"progress is one number, but is a tensor of shape \(2,\)"):
+        aw.load("auto").weigh(*batch, progress=torch.tensor([0.1, 0.2]), indices=torch.arange(2))
+
+
 def test_too_few_steps_for_the_stages():
     with pytest.raises(aw.UserError, match="cannot be cut into"):
         stage_starts(5, 20)

@@ -41,10 +41,10 @@ def find_label_issues(
         raise UserError(
             f"{type(weigher).__name__} remembers no samples: train with aw.load('auto') and indices, then ask again."
         )
-    weigher.settle()
     given = _classes(labels)
-    places = _Places(*given.shape)
+    places, weigher = _Places(*given.shape), weigher.settled()
     memory, given = weigher.memory, given.ravel()
+    assert memory is not None
     known = _known(memory, given, places)
     margins, predicted = (_fitted(column, len(given)) for column in weigher.judgement())
     margins = np.where(known >= 0, margins, np.nan)

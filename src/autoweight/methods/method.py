@@ -13,6 +13,7 @@ from autoweight.data.inputs import Inputs
 from autoweight.data.loader import Batch
 from autoweight.errors import UserError
 from autoweight.methods.record import Record
+from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.weigher import Weigher
 
 
@@ -142,6 +143,8 @@ class Weighted(Method):
         super().begin(setup)
         if self.weigher is not None:
             self.weigher.reserve(setup.num_samples, setup.num_classes, setup.device)
+        if isinstance(self.weigher, Remembering):
+            self.weigher.trusted = True
 
     def step(self, batch: Batch, progress: float | Tensor, trusted: Batch | None = None) -> Tensor:
         """Equation 7: one optimiser step on a batch's weighted loss."""

@@ -16,6 +16,7 @@ Cost    Element-wise work on one batch of logits, one to two milliseconds on a C
         over 10,000 samples and more; 68 bytes a sample and four a pair of classes.
 """
 
+from copy import deepcopy
 from typing import NamedTuple
 
 import torch
@@ -27,7 +28,7 @@ from autoweight.strategy.features import View
 from autoweight.strategy.memory import RATE, SLOPE, Memory, Taken, raised
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.stages import check_progress
-from autoweight.strategy.waiting import Look, Verdict
+from autoweight.strategy.waiting import Look, Verdict, may_wait
 from autoweight.strategy.weigher import view_of
 
 _LEAST = 1e-30  # of the prior, whose logit has to be a number: below it, no margin makes a label wrong
@@ -38,10 +39,6 @@ class Auto(Remembering):
 
     capturable = True
     tasks = ("classification", "tokens")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._progress: float | Tensor = 0.0  # at the last of the visits that wait
 
     @torch.no_grad()
     def weigh(
@@ -65,27 +62,35 @@ class Auto(Remembering):
         """Visit samples, now or, of a large set, together with others; steps that are captured know no later."""
         labels, valid = view.labels.long().clamp(min=0), view.valid
         look = memory.look(view.logits, labels)
-        waiting = memory.waiting
-        may_wait = waiting.large and not isinstance(progress, Tensor) and not torch.compiler.is_compiling()
-        if may_wait and waiting.pays(places.shape[0]):
-            verdict, self._progress = waiting.put(look, labels, places, valid), progress
+        waiting, size = memory.waiting, memory.num_samples
+        if isinstance(progress, Tensor) or torch.compiler.is_compiling():
+            return self._visit(memory, places, look, labels, valid, progress).weights
+        if may_wait(size, places.shape[0]):
+            verdict = waiting.put(look, labels, places, valid, progress)
             moved = RATE * (look.margins() - memory.columns["margin"].gather(0, places))
-            if waiting.due:
+            if waiting.due(size):
                 self.settle()
             return verdict.weights(moved)
-        if may_wait:
-            self.settle()  # batches were smaller before, perhaps
+        self.settle()  # batches were smaller before, perhaps
         return self._visit(memory, places, look, labels, valid, progress).weights
+
+    def settled(self) -> "Auto":
+        """Itself where no visit waits, or else a copy that has remembered all."""
+        if self.memory is None or not self.memory.waiting.count:
+            return self
+        own = deepcopy(self)
+        own.settle()
+        return own
 
     @torch.no_grad()
     def settle(self) -> None:
         """Remember the visits that wait, and keep what comes of them for the next."""
         memory = self.memory
-        if memory is None or not memory.waiting.large or not int(memory.waiting.number):
+        if memory is None or not memory.waiting.count:
             return
         places, look, labels = memory.waiting.take()
         everyone = torch.ones_like(labels, dtype=torch.bool)
-        weights, doubt, slope, right = self._visit(memory, places, look, labels, everyone, self._progress)
+        weights, doubt, slope, right = self._visit(memory, places, look, labels, everyone, memory.waiting.progress)
         scale = weights / right.clamp(min=_LEAST)
         memory.waiting.judge(places, Verdict(raised(-doubt, right), slope, scale))
 

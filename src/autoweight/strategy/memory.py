@@ -22,7 +22,8 @@ _LEAST_SPREAD = 1e-3  # deviations of remembered losses below this count as none
 _NONE = -2.0  # stands where no relative margin, from -1 to 1, is counted
 _NEVER_LOW = 2.0  # stands where no margin, from -1 to 1, is kept
 _FORGIVEN = 0.05  # a visit, of how low a sample's margin was
-_LARGE = 2000  # places: of smaller sets too few are on trial to tell who may be spared, and classes are soon forgotten
+_MORE = 8  # part of its room that a memory grows by at least
+_LARGE = 2000  # samples: of smaller sets too few are on trial to tell who may be spared, and classes are soon forgotten
 
 _EMPTY: dict[str, tuple[torch.dtype, float, *tuple[int, ...]]] = {
     "label": (torch.int32, -1),
@@ -86,6 +87,8 @@ class Memory:
     def __init__(self, tensors: dict[str, Tensor], part: Part | None = None) -> None:
         self.part = part
         self.columns = {name: tensors[name] for name in _EMPTY}
+        self.num_samples = len(self) if part is None else part.num_samples
+        """In the set, as far as is known: where a memory grows, there is room for more."""
         self.loss_sums = tensors["loss_sums"]  # of each class: visited, losses, their squares
         self.census = Census(tensors)
         self.sparing = Sparing(tensors)
@@ -103,8 +106,6 @@ class Memory:
         return cls({**columns, "loss_sums": sums, **_counts(num_classes, device)})
 
     def __len__(self) -> int:
-        if self.part is not None:
-            return self.part.num_samples
         return self.columns["label"].shape[0]  # a tensor's len() takes five times as long
 
     @property
@@ -118,18 +119,42 @@ class Memory:
             **self.columns,
             "loss_sums": self.loss_sums,
             "num_waiting": self.waiting.number,
+            "waiting_progress": self.waiting.progress,
             **self.census.tensors(),
             **self.sparing.tensors(),
         }
 
     def grown(self, num_samples: int) -> "Memory":
-        """A memory with room for more samples, or this one where there is enough."""
-        if num_samples <= len(self):
-            return self
-        larger = Memory.empty(max(num_samples, 2 * len(self)), self.num_classes, self.loss_sums.device)
-        for name, column in self.columns.items():
-            larger.columns[name][: len(self)] = column
-        return Memory(self.tensors() | larger.columns)
+        """A memory of so many samples, if it was of fewer: this one where there is enough room."""
+        num_samples = max(num_samples, self.num_samples)
+        own = self
+        if num_samples > len(self):
+            larger = Memory.empty(max(num_samples, len(self) + len(self) // _MORE), self.num_classes, self.device)
+            for name, column in self.columns.items():
+                larger.columns[name][: len(self)] = column
+            own = self._with(larger.columns)
+        own.num_samples = num_samples
+        return own
+
+    def on(self, device: torch.device) -> "Memory":
+        """The same elsewhere."""
+        return self._with({name: one.to(device) for name, one in self.tensors().items()})
+
+    def _with(self, tensors: dict[str, Tensor]) -> "Memory":
+        """The same, in other tensors."""
+        own = Memory(self.tensors() | tensors, self.part)
+        own.num_samples, own.waiting.known = self.num_samples, self.waiting.count
+        return own
+
+    @property
+    def device(self) -> torch.device:
+        """Where it lies."""
+        return self.loss_sums.device
+
+    def reach(self) -> int:
+        """One more than the last place of a sample that has come."""
+        came = (self.columns["label"] >= 0) | (self.waiting.rows[:, 0] >= 0)
+        return int(came.nonzero().max()) + 1 if bool(came.any()) else 0
 
     def margins(self, look: Look, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
         """Move the samples' averaged margins by `rate` towards the present ones, and give them.
@@ -191,7 +216,7 @@ class Memory:
         To be called at every visit, with what `relative` gave: it counts. Searches, which do not tell their `progress`,
         are too small to spare anybody.
         """
-        if progress is None or not len(self.sparing.pairs) or len(self) < _LARGE:
+        if progress is None or not len(self.sparing.pairs) or self.num_samples < _LARGE:
             return right
         _, believed, on_trial, telling, sizes = taken
         mean = self._remember_own(indices, valid)
@@ -218,7 +243,7 @@ class Memory:
     def scaled(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
         """Weights of about 1 in the mean: of small sets within each class, of large ones halfway to that."""
         census = self.census
-        scale = census.within_class if len(self) < _LARGE else census.halfway_within_class
+        scale = census.within_class if self.num_samples < _LARGE else census.halfway_within_class
         return scale(weights, labels, valid)
 
     def belief(
@@ -254,6 +279,8 @@ class Memory:
     def check_labels(self, labels: Tensor, indices: Tensor, valid: Tensor) -> None:
         """Raise `UserError` where a sample had another label: these are no positions, or those of another data set."""
         known = self.columns["label"].gather(0, indices)
+        if self.waiting.count:
+            known = self.waiting.labels(indices, known)
         expected = known.where((known >= 0) & valid, labels)
         if not torch.equal(expected, labels):
             first = (expected != labels).nonzero()[0, 0]
@@ -293,5 +320,5 @@ def raised(log_odds: Tensor, right: Tensor) -> Tensor:
 
 
 def _counts(num_classes: int, device: torch.device | str) -> dict[str, Tensor]:
-    number = {"num_waiting": torch.zeros((), dtype=torch.long, device=device)}
-    return Census.empty(num_classes, device).tensors() | Sparing.empty(num_classes, device).tensors() | number
+    own = Census.empty(num_classes, device).tensors() | Sparing.empty(num_classes, device).tensors()
+    return own | Waiting.counts(device)

@@ -25,6 +25,8 @@ class Remembering(Weigher):
     def __init__(self) -> None:
         self.memory: Memory | None = None
         self.testimony = Testimony.empty(0)
+        self.trusted = False
+        """Whether who draws samples makes sure that none comes twice in a batch."""
         self._reserved = False
         self._to_check = False
         self._tokens = 0
@@ -43,12 +45,13 @@ class Remembering(Weigher):
         self._begin(num_samples, num_classes, device)
         self._reserved, self._tokens = True, 0
 
-    def settle(self) -> None:
-        """Remember visits that wait, where it lets any: to be called by who reads the memory."""
+    def settled(self) -> "Remembering":
+        """What to read the memory of, for who must not change it: a copy where visits wait to be remembered."""
+        return self
 
     def release(self) -> None:
         """Grow again with the indices that come, and check them: whoever made sure of them is done."""
-        self._reserved = False
+        self._reserved = self.trusted = False
 
     def _begin(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
         with _room_for(num_samples):
@@ -65,12 +68,12 @@ class Remembering(Weigher):
         Where there is evidence of wrong labels, these are left out and not memorised: so the end counts as much as all
         that was before, when the network knew less.
         """
-        self.settle()
-        assert self.memory is not None
-        columns = self.memory.columns
+        own = self.settled()
+        assert own.memory is not None
+        columns = own.memory.columns
         last = columns["margin"]
-        margins = self.testimony.margins(last)
-        margins = torch.where(self.memory.census.opened, (margins + last) / 2, margins)
+        margins = own.testimony.margins(last)
+        margins = torch.where(own.memory.census.opened, (margins + last) / 2, margins)
         beaten = (margins < 0) & (columns["rival_class"] >= 0)
         return margins, torch.where(beaten, columns["rival_class"], columns["label"])
 
@@ -79,9 +82,10 @@ class Remembering(Weigher):
     ) -> Tensor | None:
         """Weights of a batch in which samples come several times, as some samplers draw them: each counts once.
 
-        None where none does. Trainings of the package reserve a memory, and draw no sample twice.
+        None where none does, or none can, as in trainings of the package.
         """
-        if self._reserved or torch.compiler.is_compiling():
+        on_gpu = isinstance(indices, Tensor) and indices.device.type != "cpu"
+        if self.trusted or torch.compiler.is_compiling() or (self._reserved and on_gpu):  # which nobody waits for
             return None
         check_tensors(losses=losses, logits=logits, labels=labels, indices=indices)
         if indices is None:
@@ -100,6 +104,7 @@ class Remembering(Weigher):
         owner = type(self).__name__
         if self._reserved:
             load_tensors(owner, self.tensors(), state)
+            self.memory = Memory(self.memory.tensors()) if self.memory is not None else None  # which counts anew
         elif state == {}:
             self.memory, self.testimony, self._sizes = None, Testimony.empty(0), set()
         else:
@@ -109,6 +114,7 @@ class Remembering(Weigher):
             testimony = Testimony.empty(num_samples, state["label"].device)
             load_tensors(owner, memory.tensors() | testimony.tensors(), state)
             self._check_own(memory)
+            memory.num_samples = memory.reach()
             self.memory, self.testimony, self._sizes = memory, testimony, self._sizes | {len(memory)}
         self._tokens, self._to_check = 0, bool(state)
 
@@ -132,8 +138,8 @@ class Remembering(Weigher):
             lowest, highest = map(int, places.aminmax())
             self._make_room(lowest, highest, view.logits.shape[-1], losses.device)
         assert self.memory is not None, "call weigher.reserve(num_samples, num_classes, device) before compiling a step"
-        if not torch.compiler.is_compiling() and self.memory.loss_sums.device != losses.device:  # as loaded on a CPU
-            self.memory = Memory({name: one.to(losses.device) for name, one in self.memory.tensors().items()})
+        if not torch.compiler.is_compiling() and self.memory.device != losses.device:  # as loaded on a CPU
+            self.memory = self.memory.on(losses.device)
             self.testimony = Testimony(*(one.to(losses.device) for one in self.testimony))
         places = places.to(losses.device)
         to_check = (self._to_check or not self._reserved) and not torch.compiler.is_compiling()
@@ -167,7 +173,7 @@ class Remembering(Weigher):
                 f"the network answers with {num_classes} classes, but the memory is of {self.memory.num_classes}: "
                 "begin with a fresh strategy."
             )
-        if highest < len(self.memory):
+        if highest < self.memory.num_samples:
             return
         with _room_for(highest + 1):
             memory = self.memory.grown(highest + 1)

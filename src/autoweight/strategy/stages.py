@@ -18,7 +18,10 @@ def stage_at(progress: float, num_stages: int) -> int:
 
 def check_progress(progress: Any) -> None:
     """Raise `UserError` unless `progress` is a share; a tensor's is not looked at, since a GPU has to be waited for."""
-    if isinstance(progress, Tensor) or (isinstance(progress, Real) and 0 <= float(progress) <= 1):
+    if isinstance(progress, Tensor):
+        require(not progress.dim(), f"progress is one number, but is a tensor of shape {tuple(progress.shape)}.")
+        return
+    if isinstance(progress, Real) and 0 <= float(progress) <= 1:
         return
     raise UserError(f"progress is the fraction of the training done, from 0 to 1, but was {progress!r}.")
 

@@ -61,27 +61,41 @@ class Waiting:
         self.rows = tensors["waiting"]  # a look, and the label, [samples, 4]
         self.verdicts = Verdict(*(tensors[name] for name in Verdict._fields))
         self.number = tensors["num_waiting"]  # of visits put down since the last were taken
+        self.progress = tensors["waiting_progress"]  # how far the training was at the last of them
+        self.known: int | None = None
+        """`number`, where it is known without waiting for a GPU."""
+
+    @classmethod
+    def counts(cls, device: torch.device | str) -> dict[str, Tensor]:
+        """What it keeps beside columns, when nothing waits."""
+        number = torch.zeros((), dtype=torch.long, device=device)
+        return {"num_waiting": number, "waiting_progress": torch.zeros((), dtype=torch.float32, device=device)}
 
     @property
-    def large(self) -> bool:
-        """Whether visits may wait at all."""
-        return self.rows.shape[0] >= _LARGE
+    def count(self) -> int:
+        """How many visits were put down since the last were taken."""
+        if self.known is None:
+            self.known = int(self.number)
+        return self.known
 
-    def pays(self, batch: int) -> bool:
-        """Whether batches of that size are to."""
-        return self.rows.shape[0] >= _BATCHES * batch
-
-    def put(self, look: Look, labels: Tensor, places: Tensor, valid: Tensor) -> Verdict:
+    def put(self, look: Look, labels: Tensor, places: Tensor, valid: Tensor, progress: float) -> Verdict:
         """Put visits down, and give the verdicts before. Of a sample that waits already the later visit counts."""
-        own = look.own.where(valid, -1.0)
-        self.rows.index_put_((places,), torch.stack([own, look.strongest, look.strongest_class, labels], dim=-1))
+        before = self.rows[places]
+        visits = torch.stack([look.own, look.strongest, look.strongest_class, labels], dim=-1)
+        self.rows.index_put_((places,), visits.to(before.dtype).where(valid.unsqueeze(-1), before))
+        self.known = self.count + places.shape[0]
         self.number += places.shape[0]
+        self.progress.fill_(progress)
         return Verdict(*(column.gather(0, places) for column in self.verdicts))
 
-    @property
-    def due(self) -> bool:
-        """Whether enough wait."""
-        return int(self.number) >= min(self.rows.shape[0] / _PARTS, _MOST)
+    def labels(self, places: Tensor, otherwise: Tensor) -> Tensor:
+        """The labels with which samples wait, those given of samples that do not."""
+        rows = self.rows[places]
+        return rows[:, 3].to(otherwise.dtype).where(rows[:, 0] >= 0, otherwise)
+
+    def due(self, num_samples: int) -> bool:
+        """Whether enough wait, of a set of that size."""
+        return self.count >= min(num_samples / _PARTS, _MOST)
 
     def take(self) -> tuple[Tensor, Look, Tensor]:
         """The places of those that wait, what was made of them, and their labels; none waits any more."""
@@ -89,9 +103,15 @@ class Waiting:
         own, strongest, strongest_class, labels = self.rows[places].unbind(dim=-1)
         self.rows[places] = -1.0
         self.number.zero_()
+        self.known = 0
         return places, Look(own, strongest, strongest_class.long()), labels.long()
 
     def judge(self, places: Tensor, verdict: Verdict) -> None:
         """Keep what came of visits."""
         for column, new in zip(self.verdicts, verdict, strict=True):
-            column.index_put_((places,), new)
+            column.index_put_((places,), new.to(column.dtype))
+
+
+def may_wait(num_samples: int, batch: int) -> bool:
+    """Whether visits to a set of that size are to wait, and batches of that size."""
+    return num_samples >= max(_LARGE, _BATCHES * batch)
