@@ -16,7 +16,7 @@ from autoweight.audit.find import issues_of
 from autoweight.recipes import get_recipe
 from autoweight.report.audits import _confusion, _labels, png
 from autoweight.report.searches import loss_gap_figure, search_figures
-from autoweight.report.strategies import warmup
+from autoweight.report.strategies import warmup_shade
 from autoweight.report.svg import WIDTH, Series, dot_chart, heat_map, line_chart, nice_ticks
 from autoweight.runs.audit import Audit
 from autoweight.runs.reading import RunView
@@ -64,10 +64,10 @@ def test_labels_lie_neither_on_the_axis_name_nor_outside():
 
 
 def test_a_warm_up_of_one_stage_is_shaded():
-    svg = line_chart([1.0, 2.0, 3.0], [Series("a", [0.0, 1.0, 2.0])], x_name="x", y_name="y", shade=warmup(1))
+    svg = line_chart([1.0, 2.0, 3.0], [Series("a", [0.0, 1.0, 2.0])], x_name="x", y_name="y", shade=warmup_shade(1))
     (width,) = attributes(svg, "shade", "width")
     assert width == pytest.approx((WIDTH - 56 - 22) / 4, abs=0.2)  # half a stage of two
-    assert warmup(0) is None
+    assert warmup_shade(0) is None
 
 
 def test_labels_of_a_map_do_not_lie_on_each_other():

@@ -4,7 +4,7 @@ import base64
 import struct
 import zlib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ class AuditView:
     mistakes: list[Any]
     pictures: dict[int, str]
     """Addresses of the pictures that rows and galleries show, by the sample's index."""
-    figures: list[Figure] = field(default_factory=list)
+    figures: list[Figure]
 
     @property
     def sentence(self) -> str:
@@ -59,43 +59,48 @@ def audit_view(run: RunView, audit: Audit | None = None, room: int = ROOM) -> Au
     audit = audit or audit_run(run.path)
     if audit is None or not audit.issues.num_seen:
         return None
-    issues, wrong = audit.issues, audit.columns.get("wrong")
-    if wrong is not None:
-        wrong = wrong & np.isfinite(audit.columns["margin"])  # of the others nothing is said
-    known = None if wrong is None else _known(audit, wrong)
-    classes = _classes(audit)
+    issues, classes = audit.issues, _classes(audit)
+    true_rate, found = _truth(audit) or (None, None)
     pictures = _pictures(audit, room)
     worst = [
         {name: getattr(row, name) for name in issues.columns}
         for row in issues.head(min(_WORST, issues.num_issues or issues.num_seen))
     ]
     galleries = _galleries(audit, pictures)
-    shown = {row["index"] for _, rows in [("", worst), *galleries] for row in rows}
+    shown = {row["index"] for row in worst}
+    for _, rows in galleries:
+        shown |= {row["index"] for row in rows}
     return AuditView(
-        audit.method,
-        audit.seed,
-        issues.num_issues,
-        issues.num_seen,
-        issues.noise_rate,
-        None if known is None or wrong is None else float(wrong.sum() / issues.num_seen),
-        known,
-        issues.threshold,
-        issues.columns,
-        worst,
-        classes[:_CLASSES],
-        max(len(classes) - _CLASSES, 0),
-        galleries,
-        issues.mistakes(_MISTAKES),
-        {index: picture for index, picture in pictures.items() if index in shown},
-        _confusion(audit),
+        method=audit.method,
+        seed=audit.seed,
+        num_issues=issues.num_issues,
+        num_seen=issues.num_seen,
+        noise_rate=issues.noise_rate,
+        true_rate=true_rate,
+        found=found,
+        threshold=issues.threshold,
+        columns=issues.columns,
+        worst=worst,
+        classes=classes[:_CLASSES],
+        more_classes=max(len(classes) - _CLASSES, 0),
+        galleries=galleries,
+        mistakes=issues.mistakes(_MISTAKES),
+        pictures={index: picture for index, picture in pictures.items() if index in shown},
+        figures=_confusion(audit),
     )
 
 
-def _known(audit: Audit, wrong: NDArray[Any]) -> tuple[float, float] | None:
-    by_index = dict(zip(audit.columns["index"].tolist(), wrong.tolist(), strict=True))
+def _truth(audit: Audit) -> tuple[float, tuple[float, float]] | None:
+    """The true share of wrong labels, and precision and recall of the audit; None where nobody knows, or none is."""
+    if "wrong" not in audit.columns:
+        return None
+    wrong = audit.columns["wrong"] & np.isfinite(audit.columns["margin"])  # of the others nothing is said
     flagged = audit.issues["index"][audit.issues["is_label_issue"]].tolist()
-    hits = sum(by_index[index] for index in flagged)
-    return (hits / len(flagged), hits / int(wrong.sum())) if flagged and wrong.any() else None
+    if not flagged or not wrong.any():
+        return None
+    is_wrong = dict(zip(audit.columns["index"].tolist(), wrong.tolist(), strict=True))
+    hits = sum(is_wrong[index] for index in flagged)
+    return float(wrong.sum() / audit.issues.num_seen), (hits / len(flagged), hits / int(wrong.sum()))
 
 
 def _classes(audit: Audit) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
-from autoweight.report.strategies import warmup as shaded
+from autoweight.report.strategies import warmup_shade
 from autoweight.report.svg import Figure, Series, line_chart
 from autoweight.report.verdict import chosen_method
 from autoweight.runs.reading import RunView
@@ -17,8 +17,7 @@ Line = dict[str, Any]
 
 def training_curves(run: RunView) -> list[Figure]:
     """Validation score, training loss and learning rate by stage."""
-    shade, wrong = warmup(run), _wrong(run)
-    name = run.score.removeprefix("test_").replace("_", " ")
+    wrong, name = _wrong(run), run.score_name
     several = len({seed for _, seed in run.stages}) > 1
     figures = [
         _by_method(
@@ -28,7 +27,6 @@ def training_curves(run: RunView) -> list[Figure]:
             + " Shaded bands reach from the worst to the best seed." * several,
             lambda line: _number(line, "val_score", 100),
             f"validation {name}, %",
-            shade,
         ),
         _by_method(
             run,
@@ -37,7 +35,6 @@ def training_curves(run: RunView) -> list[Figure]:
             f"past {wrong} stays above.",
             lambda line: _number(line, "train_loss"),
             "mean loss",
-            shade,
         ),
         _by_method(
             run,
@@ -46,7 +43,6 @@ def training_curves(run: RunView) -> list[Figure]:
             "matters most.",
             lambda line: _number(line, "learning_rate"),
             "learning rate",
-            shade,
             one_is_enough=True,
         ),
     ]
@@ -59,9 +55,9 @@ def weight_figures(run: RunView) -> list[Figure]:
     return [figure for figure in figures if figure is not None]
 
 
-def warmup(run: RunView) -> tuple[float, float] | None:
+def _warmup(run: RunView) -> tuple[float, float] | None:
     """The first stages, in which a searched strategy weighs nothing."""
-    return None if run.strategy is None else shaded(run.strategy.warmup_stages)
+    return None if run.strategy is None else warmup_shade(run.strategy.warmup_stages)
 
 
 def _wrong(run: RunView) -> str:
@@ -80,22 +76,20 @@ def _by_method(
     look_for: str,
     value: Callable[[Line], float | None],
     y_name: str,
-    shade: tuple[float, float] | None = None,
     *,
     zero: bool = False,
     one_is_enough: bool = False,
     methods: list[str] | None = None,
 ) -> Figure | None:
+    """A line for each method; where all agree and `one_is_enough`, a single one."""
     series, xs = _series(run, value, methods)
-    if one_is_enough and series:
-        columns = [
-            [value for value in column if value is not None] for column in zip(*(s.values for s in series), strict=True)
-        ]
-        if all(len(set(column)) <= 1 for column in columns):
-            series = [Series("all methods", [column[0] if column else None for column in columns])]
     if not series:
         return None
-    svg = line_chart(xs, series, x_name=_STAGE, y_name=y_name, shade=shade, zero=zero)
+    if one_is_enough:
+        by_stage = [set(values) - {None} for values in zip(*(one.values for one in series), strict=True)]
+        if all(len(values) <= 1 for values in by_stage):
+            series = [Series("all methods", [next(iter(values), None) for values in by_stage])]
+    svg = line_chart(xs, series, x_name=_STAGE, y_name=y_name, shade=_warmup(run), zero=zero)
     return Figure(title, look_for, svg, tuple(one.name for one in series))
 
 
@@ -145,7 +139,6 @@ def _loss_gap(run: RunView) -> Figure | None:
         "near zero on clean data.",
         gap,
         "loss gap",
-        warmup(run),
         zero=True,
         methods=methods,
     )
@@ -208,7 +201,7 @@ def _pair(run: RunView, method: str, title: str, names: dict[str, str], what: st
         series += [Series(name, one.values, one.band) for one in found]
     if not series or len({len(one.values) for one in series}) > 1:
         return None
-    svg = line_chart(xs, series, x_name=_STAGE, y_name=f"mean {what}", shade=warmup(run), zero=True)
+    svg = line_chart(xs, series, x_name=_STAGE, y_name=f"mean {what}", shade=_warmup(run), zero=True)
     return Figure(title, look_for, svg, tuple(one.name for one in series))
 
 
@@ -220,7 +213,6 @@ def _effective(run: RunView) -> Figure | None:
         "samples, a method throws some of them away.",
         lambda line: _number(line.get("weights"), "effective", 100),
         "% of the samples",
-        warmup(run),
     )
 
 
@@ -235,7 +227,7 @@ def _classes(run: RunView) -> Figure | None:
     chosen = order if len(order) <= _MOST_CLASSES else order[: _MOST_CLASSES // 2] + order[-_MOST_CLASSES // 2 :]
     names = _class_names(run, method, len(last))
     series = [Series(names[k], [values[k] if k < len(values) else None for _, values in rows]) for k in chosen]
-    svg = line_chart([x for x, _ in rows], series, x_name=_STAGE, y_name="mean weight", shade=warmup(run))
+    svg = line_chart([x for x, _ in rows], series, x_name=_STAGE, y_name="mean weight", shade=_warmup(run))
     which = "all classes" if len(chosen) == len(last) else "those with the least and the most at the end"
     return Figure(
         f"Mean weight by class, {method}",
@@ -264,7 +256,7 @@ def _spread(run: RunView) -> Figure | None:
         Series("5 %", columns[0]),
         Series("95 %", columns[4]),
     ]
-    svg = line_chart([x for x, _ in rows], series, x_name=_STAGE, y_name="weight", shade=warmup(run), zero=True)
+    svg = line_chart([x for x, _ in rows], series, x_name=_STAGE, y_name="weight", shade=_warmup(run), zero=True)
     look_for = (
         "One seed; shaded is the middle half of the samples. Two groups drift apart where samples are taken for right "
         "or wrong; lines that stay together weigh nothing."
@@ -275,14 +267,15 @@ def _spread(run: RunView) -> Figure | None:
 def _rows(run: RunView, method: str | None, what: str) -> list[tuple[float, list[Any]]]:
     """What a method's first training tells of its weights, stage by stage, where that is a list."""
     lines = next((lines for (name, _), lines in run.stages.items() if name == method), [])
-    rows = [(float(line.get("stage") or 0) + 1, _of(line, what, [])) for line in lines]
+    rows = [(float(line.get("stage") or 0) + 1, _of(line, what)) for line in lines]
     return [(x, values) for x, values in rows if isinstance(values, list) and values]
 
 
-def _of(line: Line, name: str, empty: Any = None) -> Any:
+def _of(line: Line, name: str) -> Any:
+    """What a line says of the weights under this name; an empty dict where it says nothing."""
     weights = line.get("weights")
     found = weights.get(name) if isinstance(weights, dict) else None
-    return found if found is not None else ({} if empty is None else empty)
+    return {} if found is None else found
 
 
 def _number(line: Any, name: str, factor: float = 1.0) -> float | None:

@@ -52,7 +52,6 @@ class RunPart:
     run: RunView
     verdict: list[str]
     methods: list[MethodRow]
-    score_name: str
     tested: Tested
     scores: Figure | None
     curves: list[Figure]
@@ -97,7 +96,6 @@ def write_report(runs: Sequence[Path], out: Path | None = None, audit: Audit | N
 def _part(run: RunView, audit: Audit | None, number: int, of: int) -> RunPart:
     run.missing += [f"samples/{file.name} is damaged: what it held is left out." for file in damaged_samples(run.path)]
     rows = _rows(run)
-    name = run.score.removeprefix("test_").replace("_", " ")
     tested = samples_tested(run)
     sentences = [] if run.strategy is None else describe(run.strategy)
     pictures = [] if run.strategy is None else strategy_figures(run.strategy)
@@ -113,9 +111,8 @@ def _part(run: RunView, audit: Audit | None, number: int, of: int) -> RunPart:
         run=run,
         verdict=lead + verdict(run),
         methods=rows,
-        score_name=name,
         tested=tested,
-        scores=_scores(rows, f"{tested} {name}"),
+        scores=_scores(rows, f"{tested} {run.score_name}"),
         curves=training_curves(run),
         strategy=sentences,
         strategy_figures=pictures,
@@ -135,15 +132,15 @@ def _rows(run: RunView) -> list[MethodRow]:
         scores = [100 * score for score in values[run.score]]
         rows.append(
             MethodRow(
-                name,
-                fmean(scores),
-                standard_error(scores) if len(scores) > 1 else None,
-                run.result.get("recovered", {}).get(name),
-                gain_over(run, name, "uniform"),
-                gain_over(run, name, "early_stop"),
-                fmean(values["train_seconds"]),
-                told(name),
-                len(scores),
+                name=name,
+                score=fmean(scores),
+                error=standard_error(scores) if len(scores) > 1 else None,
+                recovered=run.result.get("recovered", {}).get(name),
+                over_uniform=gain_over(run, name, "uniform"),
+                over_early_stop=gain_over(run, name, "early_stop"),
+                seconds=fmean(values["train_seconds"]),
+                told=told(name),
+                seeds=len(scores),
             )
         )
     return rows

@@ -4,7 +4,7 @@ from math import isfinite
 from statistics import fmean, stdev
 from typing import Any
 
-from autoweight.report.strategies import warmup
+from autoweight.report.strategies import warmup_shade
 from autoweight.report.svg import Figure, Series, line_chart
 from autoweight.runs.reading import RunView
 
@@ -31,7 +31,7 @@ def loss_gap_figure(run: RunView) -> Figure | None:
     for number in chosen:
         gaps = {int(line.get("stage") or 0): line.get("loss_gap") for line in episodes[number]}
         series.append(Series(f"episode {number + 1}", [_sound(gaps.get(stage)) for stage in stages]))
-    shade = None if run.config is None else warmup(run.config.search.warmup_stages)
+    shade = None if run.config is None else warmup_shade(run.config.search.warmup_stages)
     xs = [stage + 1.0 for stage in stages]
     svg = line_chart(xs, series, x_name="stage", y_name="loss gap", shade=shade, zero=True)
     look_for = (

@@ -22,8 +22,8 @@ def strategy_figures(strategy: Strategy) -> list[Figure]:
     return figures
 
 
-def warmup(stages: int) -> tuple[float, float] | None:
-    """From where to where a chart is shaded whose first stages weigh nothing: half a stage beyond the last of them."""
+def warmup_shade(stages: int) -> tuple[float, float] | None:
+    """Which part of a chart to shade for the first stages, which weigh nothing: to half a stage beyond the last."""
     return (0.0, stages + 0.5) if stages else None
 
 
@@ -48,7 +48,7 @@ def _theta(strategy: Strategy) -> Figure:
     names = strategy.rule.param_names
     xs = [stage + 1.0 for stage in range(strategy.num_stages)]
     series = [Series(name, strategy.table[:, k].tolist()) for k, name in enumerate(names)]
-    shade = warmup(strategy.warmup_stages)
+    shade = warmup_shade(strategy.warmup_stages)
     svg = line_chart(xs, series, x_name="stage", y_name="parameter", zero=True, shade=shade)
     look_for = (
         "Theta of each feature and the bias. Below zero, the more a sample has of that feature, the less it counts. "

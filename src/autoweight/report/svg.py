@@ -11,6 +11,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 22, 12, 42
 _LETTER, _LABEL = 10, 17  # how wide a letter may be, and how high a line, on a phone too
 _AXIS_NAME = 20  # what the name of the y axis takes at the left edge
 _COLOURS = 8
+_TICKS = 5
 
 Values = Sequence[float | None]
 
@@ -98,7 +99,7 @@ def line_chart(
     }
     text = json.dumps(data, separators=(",", ":")).replace("&", "\\u0026").replace("<", "\\u003c")
     chart = " tabindex='0' data-chart='" + text.replace("'", "\\u0027") + "'"
-    return _svg(parts, _alt(series, xs, x_name, y_name), chart)
+    return _svg(parts, _alt(series, x_name, y_name), chart)
 
 
 def heat_map(
@@ -155,13 +156,13 @@ def dot_chart(rows: Sequence[tuple[str, float, float | None]], *, x_name: str) -
     return _svg(parts, f"{x_name}: " + ", ".join(f"{name} {value:.1f}" for name, value, _ in rows), "", height)
 
 
-def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """About so many round numbers that lie around or between two values."""
+def nice_ticks(low: float, high: float) -> list[float]:
+    """About five round numbers that lie around or between two values."""
     if not (isfinite(low) and isfinite(high)) or high - low <= abs(high) * 1e-9:
         middle = low if isfinite(low) else 0.0
         low, high = middle - (abs(middle) or 1) * 0.1, middle + (abs(middle) or 1) * 0.1
-    size = 10 ** floor(log10((high - low) / count))
-    step = next(size * factor for factor in (1, 2, 5, 10) if (high - low) / (size * factor) <= count)
+    size = 10 ** floor(log10((high - low) / _TICKS))
+    step = next(size * factor for factor in (1, 2, 5, 10) if (high - low) / (size * factor) <= _TICKS)
     return [float(f"{k * step:.10g}") for k in range(floor(low / step), ceil(high / step) + 1)]
 
 
@@ -243,8 +244,8 @@ def _svg(parts: Sequence[str], alt: str, more: str, height: float = HEIGHT) -> s
     return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(alt)}"{more}>{"".join(parts)}</svg>'
 
 
-def _alt(series: Sequence[Series], xs: Sequence[float], x_name: str, y_name: str) -> str:
-    """What the lines come to, for those who cannot see them."""
+def _alt(series: Sequence[Series], x_name: str, y_name: str) -> str:
+    """Where each line starts and ends, for those who cannot see it."""
     ends = []
     for one in series:
         known = [value for value in one.values if _sound(value)]

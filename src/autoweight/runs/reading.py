@@ -38,6 +38,11 @@ class RunView:
         """The key of the methods' scores."""
         return str(self.result.get("score", "test_accuracy"))
 
+    @property
+    def score_name(self) -> str:
+        """What the score is called in sentences, such as accuracy."""
+        return self.score.removeprefix("test_").replace("_", " ")
+
     def scores(self, method: str) -> dict[int, float]:
         """A method's scores by seed; of a run that has not ended, a method may have more seeds than another."""
         values = self.result["methods"][method]
