@@ -77,7 +77,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path):
 
 def test_finish_writes_the_result_and_drops_checkpoints(tmp_path):
     folder = open_folder(tmp_path / "run", CONFIG, resume=False)
-    folder.checkpoint("x").save({"a": 1})
+    CheckpointFile(folder.checkpoint_path("x")).save({"a": 1})
     assert folder.result() is None
     result = {"recipe": "digits-noise", "methods": {}}
     folder.finish(result)

@@ -11,11 +11,12 @@ from autoweight.audit.find import issues_of
 from autoweight.audit.table import LabelIssues
 from autoweight.config import TaskName
 from autoweight.errors import UserError, require
-from autoweight.methods.method import Method, Weighted
+from autoweight.methods.method import Method
 from autoweight.runs.samples import Columns, read_columns, samples_file
 from autoweight.storage.atomic import make_folder, write_bytes
 from autoweight.strategy.auto import Auto
 from autoweight.strategy.remembering import Remembering
+from autoweight.training.split import weigher_of
 
 CSV, PARQUET = "label_issues.csv", "label_issues.parquet"
 ASKED = "audit.json"
@@ -76,7 +77,7 @@ def last_audit(folder: Path) -> Audit | None:
 def check_audit(name: str, method: Method, task: TaskName) -> None:
     """Raise `UserError` where a training by this method would leave nothing to audit."""
     require(task in Auto.tasks, f"an audit looks at classes, so it is for {' and '.join(Auto.tasks)}, not for {task}.")
-    weigher = method.weigher if isinstance(method, Weighted) else None
+    weigher = weigher_of(method)
     require(
         isinstance(weigher, Remembering) and weigher.keeps_margins,
         f"an audit reads what the network made of each sample, which {name} does not remember: use --method auto.",

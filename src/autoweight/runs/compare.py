@@ -158,7 +158,7 @@ class Comparison:
                 reached[job] = stage.stage + 1
                 listen(done, total, f"training {', '.join(f'{job.method} {job.seed}' for job in group)}")
 
-            checkpoint = SharedCheckpointFile(folder.checkpoint(_checkpoint_name(group)).path, together)
+            checkpoint = SharedCheckpointFile(folder.checkpoint_path(_checkpoint_name(group)), together)
             for job, outcome in zip(group, self._train(group, folder, checkpoint, report, together), strict=True):
                 folder.log({"event": "failed" if "why" in outcome else "trained", **job._asdict(), **outcome})
             checkpoint.remove()

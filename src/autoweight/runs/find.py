@@ -79,7 +79,7 @@ def find_strategy(
     require(folder.result() is None, f"{path} is gone: put it back, or choose another --out to search again.")
     assert job is not None
     log = partial(_log, folder=folder, listen=listen) if ranks.first else lambda progress: None
-    strategy = job.run(folder.checkpoint("search").path, log, ranks)
+    strategy = job.run(folder.checkpoint_path("search"), log, ranks)
     strategy.info["recipe"] = config.recipe
     if ranks.first:
         strategy.save(path)

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from autoweight.audit.find import find_label_issues
-from autoweight.config import Augmentation, BadSamples, TrainingConfig
+from autoweight.config import Augmentation, BadSamples, TaskName, TrainingConfig
 from autoweight.config.defaults import sensible_training
 from autoweight.data.checks import check_training_data
 from autoweight.data.convert import DataLike, as_data, of_part
@@ -27,6 +27,7 @@ from autoweight.training.checks import check_call, check_method, check_training,
 from autoweight.training.device import isolated
 from autoweight.training.evaluate import score
 from autoweight.training.loop import StageReport, Training, train
+from autoweight.training.split import weigher_of
 from autoweight.training.task import TASKS
 
 
@@ -98,12 +99,8 @@ def fit(
     task = "classification" if training is None else training.task
     reading = Reading(collate_fn, num_workers, bad_samples, label_key)
     given = {"training": train_data, "validation": val_data, "test": test_data}
-    read = {
-        name: of_part(name, as_data, data, task, reading, stream) for name, data in given.items() if data is not None
-    }
-    num_classes = max(part.num_classes for part in read.values())
-    parts = {name: replace(part, num_classes=num_classes).to(device) for name, part in read.items()}  # type: ignore[type-var]
-    train_part, val = parts["training"], parts.get("validation")
+    parts = _read(given, task, reading, stream, device)
+    train_part, val, test = parts["training"], parts.get("validation"), parts.get("test")
     training = training or sensible_training(len(train_part))
     check_training_data(train_part, val, training.batch_size)
     check_training(make_model, train_part, training, device)
@@ -123,17 +120,28 @@ def fit(
         if trained.failure:
             raise RunError(trained.failure)
         network = trained.slot.method.networks[0].eval()
-        test = parts.get("test")
-        test_score = None if test is None else score(network, test, TASKS[task], training.precision)
-        val_score = None if val is None else score(network, val, TASKS[task], training.precision)
+        test_score, val_score = (
+            None if part is None else score(network, part, TASKS[task], training.precision) for part in (test, val)
+        )
     for name, part in parts.items():
         warn_of_skipped(part, "" if name == "training" else name)
     skipped = dict(train_part.bad) if isinstance(train_part, Streamed) else {}
-    own = method.weigher if isinstance(method, Weighted) else None
+    own = weigher_of(method)
     if isinstance(own, Remembering):
         own.release()
     labels, positions = train_part.labels.cpu(), train_part.source.cpu()
     return Fitted(network, history, own, labels, positions, val_score, test_score, skipped, copy(own))
+
+
+def _read(
+    given: dict[str, DataLike | None], task: TaskName, reading: Reading, stream: bool | None, device: str
+) -> dict[str, Labelled]:
+    """The parts that were given, by name, with one number of classes, on the device."""
+    read = {
+        name: of_part(name, as_data, data, task, reading, stream) for name, data in given.items() if data is not None
+    }
+    num_classes = max(part.num_classes for part in read.values())
+    return {name: replace(part, num_classes=num_classes).to(device) for name, part in read.items()}  # type: ignore[type-var]
 
 
 def _method(weigher: Any, samples: Labelled) -> Method:

@@ -17,7 +17,6 @@ from autoweight.config import RunConfig
 from autoweight.config.files import dump_config, first_difference, load_config
 from autoweight.errors import UserError, first_line, require
 from autoweight.storage.atomic import write_bytes
-from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy.files import RUN_FILE
 
 try:
@@ -81,9 +80,9 @@ class RunFolder:
             return False
         return config.search.num_episodes > load_config(self.path / "config.yaml").search.num_episodes
 
-    def checkpoint(self, name: str) -> CheckpointFile:
-        """A checkpoint of this run."""
-        return CheckpointFile(self.path / "checkpoint" / name)
+    def checkpoint_path(self, name: str) -> Path:
+        """Where a checkpoint of this run is kept."""
+        return self.path / "checkpoint" / name
 
     def log(self, line: dict[str, Any]) -> None:
         """Append one line to metrics.jsonl, unless a line of the same event, method, seed and stage is there.

@@ -173,16 +173,14 @@ def _result(path: Path, missing: list[str]) -> dict[str, Any] | None:
     if len(known) < count:
         missing.append("result.json: its seeds cannot be read; they are counted from 0 here.")
         seeds = list(range(count))
-    objects = {name: result.get(name) for name in ("recovered", "search")}
-    return (
-        result
-        | {name: value if isinstance(value, dict) else {} for name, value in objects.items()}
-        | {
-            "methods": sound,
-            "seeds": seeds if known or count else [],
-            "failed": failed if isinstance(failed, list) else [],
-        }
-    )
+    recovered, search = result.get("recovered"), result.get("search")
+    return result | {
+        "methods": sound,
+        "seeds": seeds if known or count else [],
+        "failed": failed if isinstance(failed, list) else [],
+        "recovered": recovered if isinstance(recovered, dict) else {},
+        "search": search if isinstance(search, dict) else {},
+    }
 
 
 def _is_sound(values: Any, score: str) -> bool:

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from autoweight.config import Precision
 from autoweight.data import Labelled
-from autoweight.methods.method import Method, Weighted
+from autoweight.methods.method import Method
 from autoweight.runs.pictures import pictures_of
 from autoweight.storage.atomic import write_bytes
 from autoweight.strategy.remembering import Remembering
 from autoweight.training.evaluate import predictions
-from autoweight.training.split import GlobalWeigher
+from autoweight.training.split import weigher_of
 
 Columns = dict[str, NDArray[Any]]
 
@@ -98,8 +98,7 @@ def _remembered(weigher: Remembering, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 def remembering_of(method: Method) -> Remembering | None:
     """A method's weigher, where it has a memory that saw margins."""
-    weigher = method.weigher if isinstance(method, Weighted) else None
-    weigher = weigher.weigher if isinstance(weigher, GlobalWeigher) else weigher  # every rank keeps the whole memory
+    weigher = weigher_of(method)  # every rank keeps the whole memory
     if not isinstance(weigher, Remembering) or weigher.memory is None:
         return None
     return weigher if bool((weigher.memory.columns["margin"] != 0).any()) else None

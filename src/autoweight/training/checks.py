@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from math import prod
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from autoweight.config import TaskName, TrainingConfig
 from autoweight.data.inputs import Inputs, each, parts, shapes
 from autoweight.data.labelled import Labelled
 from autoweight.errors import UserError, first_line, require
-from autoweight.methods.method import Method, Weighted, trainable
+from autoweight.methods.method import Method, trainable
 from autoweight.strategy import Rule, Strategy
 from autoweight.strategy.regime import Regime
 from autoweight.strategy.stages import stage_starts
@@ -23,6 +24,7 @@ from autoweight.training.captured import draws_random_numbers
 from autoweight.training.device import check_device, isolated
 from autoweight.training.precision import is_halved
 from autoweight.training.schedules import check_schedule
+from autoweight.training.split import weigher_of
 from autoweight.training.task import TASKS, forward
 
 _NO_TRUSTED = "pass some as val_data"
@@ -56,9 +58,12 @@ def check_training(make_model: Callable[[], nn.Module], train: Labelled, config:
 
 
 def _check_labels(train: Labelled, config: TrainingConfig) -> None:
-    kind = ("classification", "tokens")[train.labels.dim() > 1] if train.has_classes else "regression"
-    fits = config.task == kind if train.has_classes else config.task not in ("classification", "tokens")
-    about = {"classification": "a class each", "tokens": "classes of tokens", "regression": "numbers"}[kind]
+    if not train.has_classes:
+        kind, about = "regression", "numbers"
+        fits = config.task not in ("classification", "tokens")
+    else:
+        kind, about = ("classification", "a class each") if train.labels.dim() == 1 else ("tokens", "classes of tokens")
+        fits = config.task == kind
     require(fits, f"training.task {config.task} does not fit these labels, {about}: it should be {kind}.")
 
 
@@ -96,8 +101,9 @@ def check_method(
 ) -> None:
     """Raise `UserError` for what would end a training by this method; `remedy` is for want of trusted samples."""
     method.check_task(config.task)
-    if isinstance(method, Weighted) and isinstance(method.weigher, Strategy):
-        check_features(method.weigher.rule, config.task, "use a strategy that was found for it")
+    weigher = weigher_of(method)
+    if isinstance(weigher, Strategy):
+        check_features(weigher.rule, config.task, "use a strategy that was found for it")
     if method.uses_trusted:
         trusted_sizes(name, method, val, config, remedy)
     if method.takes_slopes:
@@ -130,7 +136,10 @@ def trusted_sizes(
 def _check_slopes(
     name: str, make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig, halved: bool
 ) -> None:
-    """In half precision a difference of two passes tells, between which nothing may be drawn anew."""
+    """Raise `UserError` where slopes cannot be had: forward differentiation has to work on every layer.
+
+    In half precision they come from the difference of two passes, so the network must not draw random numbers.
+    """
     ready_forward_mode()
     with isolated("cpu"):
         model = make_model().train()
@@ -155,7 +164,7 @@ def _check_slopes(
 
 
 def _layers_entered(model: nn.Module) -> list[nn.Module]:
-    """A list of the layers that are at work: where the network fails, the last of them did."""
+    """A list of the layers that are running, kept up to date by hooks: if the network fails, the last one did."""
     entered: list[nn.Module] = []
 
     def leave(layer: nn.Module, inputs: Any, outputs: Any) -> None:
@@ -188,16 +197,15 @@ def _made(make_model: Callable[[], nn.Module]) -> nn.Module:
 
 def _check_outputs(outputs: Any, train: Labelled, count: int) -> None:
     shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+    wanted = (count, *train.labels.shape[1:])
     if not train.has_classes:
-        wanted = (count, *train.labels.shape[1:])
         require(
-            isinstance(outputs, Tensor) and outputs.numel() == torch.Size(wanted).numel() and len(outputs) == count,
+            isinstance(outputs, Tensor) and outputs.numel() == prod(wanted) and len(outputs) == count,
             f"the network must return outputs of the labels' shape, {wanted} for {count} samples, but gives {shape}.",
         )
         return
-    lead = (count, *train.labels.shape[1:])
-    fits = isinstance(shape, tuple) and shape[:-1] == lead and shape[-1] >= train.num_classes
-    names = "[batch, classes]" if len(lead) == 1 else "[batch, tokens, classes]"
+    fits = isinstance(shape, tuple) and shape[:-1] == wanted and shape[-1] >= train.num_classes
+    names = "[batch, classes]" if len(wanted) == 1 else "[batch, tokens, classes]"
     require(
         fits,
         f"the network must return logits {names} for {train.num_classes} classes, but for {count} samples gives "
@@ -223,5 +231,6 @@ def warn_where_far(method: Method, training: TrainingConfig) -> None:
 
     Steps do not count: a proxy has fewer samples than the training that it stands for.
     """
-    if isinstance(method, Weighted) and isinstance(method.weigher, Strategy):
-        method.weigher.warn_where_far(Regime.of(training))
+    weigher = weigher_of(method)
+    if isinstance(weigher, Strategy):
+        weigher.warn_where_far(Regime.of(training))

@@ -5,10 +5,10 @@ from typing import Any
 
 from autoweight.data.digests import digest, digests
 from autoweight.data.labelled import Labelled
-from autoweight.methods.method import Method, Weighted
+from autoweight.methods.method import Method
 from autoweight.strategy import Strategy
 from autoweight.training.schedules import told
-from autoweight.training.split import GlobalWeigher
+from autoweight.training.split import weigher_of
 from autoweight.training.steps import Slot
 
 
@@ -33,7 +33,6 @@ def fingerprint(slots: Sequence[Slot]) -> str:
 
 def _kind(method: Method) -> list[Any]:
     """The type of a method and of its weigher; of a strategy, also its table."""
-    weigher = method.weigher if isinstance(method, Weighted) else None
-    weigher = weigher.weigher if isinstance(weigher, GlobalWeigher) else weigher
+    weigher = weigher_of(method)
     table = [weigher.rule, digest(weigher.table)] if isinstance(weigher, Strategy) else []
     return [type(method).__name__, type(weigher).__name__, *table]

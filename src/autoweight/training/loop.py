@@ -158,9 +158,11 @@ class _Run:
 
     def _of_all_ranks(self, losses: list[float], bad_steps: list[int]) -> tuple[list[float], list[int]]:
         """Every training's loss and first bad step over the whole batches, from those of the ranks' parts."""
-        of_parts = zip(*self.ranks.gather((losses, bad_steps)), strict=True)
-        losses_of, bad_of = (list(zip(*parts, strict=True)) for parts in of_parts)
-        return [fmean(own) for own in losses_of], [min((s for s in own if s >= 0), default=-1) for own in bad_of]
+        of_ranks = self.ranks.gather((losses, bad_steps))
+        losses_of = zip(*(own_losses for own_losses, _ in of_ranks), strict=True)  # of each training, every rank's
+        bad_of = zip(*(own_bad_steps for _, own_bad_steps in of_ranks), strict=True)
+        first_bad_steps = [min((step for step in own if step >= 0), default=-1) for own in bad_of]
+        return [fmean(own) for own in losses_of], first_bad_steps
 
     def _fail(self, first_bad_steps: list[int]) -> None:
         for number, (training, step) in enumerate(zip(self.trainings, first_bad_steps, strict=True)):

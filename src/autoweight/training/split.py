@@ -72,6 +72,12 @@ class GlobalWeigher(Weigher):
         return self.weigher.tensors()
 
 
+def weigher_of(method: Method) -> Weigher | None:
+    """The weigher of a method that has one; where ranks share a training, the one that weighs the whole batch."""
+    weigher = method.weigher if isinstance(method, Weighted) else None
+    return weigher.weigher if isinstance(weigher, GlobalWeigher) else weigher
+
+
 def check_split(name: str, method: Method | None, batch_size: int, ranks: Ranks) -> None:
     """Raise `UserError` where a training cannot be split over these ranks."""
     require(
