@@ -162,15 +162,16 @@ def prepare_search(
     trainings = tuple(task.training or training for task in tasks)
     problems = []
     for task, own in zip(tasks, trainings, strict=True):
-        task = task._replace(augmentation=task.augmentation or augmentation)
-        problems.append(_problem(task, own, config, device))
+        problems.append(_problem(task, own, task.augmentation or augmentation, config, device))
     check_together(problems, config)
     make_agent(config, trainings[0].num_stages, int(seed))  # says what it lacks
     knows_truth = len(tasks) == 1 and tasks[0].true_labels is not None
     return SearchJob(tuple(problems), config, trainings, int(seed), knows_truth)
 
 
-def _problem(task: SearchTask, training: TrainingConfig, config: SearchConfig, device: str) -> Problem:
+def _problem(
+    task: SearchTask, training: TrainingConfig, augmentation: Augmentation, config: SearchConfig, device: str
+) -> Problem:
     """What a task's episodes train, checked."""
     make_model = task.make_model
     train, val = samples_of(task, training)
@@ -183,13 +184,13 @@ def _problem(task: SearchTask, training: TrainingConfig, config: SearchConfig, d
     proxy = replace(training, epochs=config.proxy_epochs or training.epochs, compile=False, average=0.0)
     check_training(make_model, train, proxy, device)
     return Problem(
-        make_model,
-        train,
-        val,
-        proxy,
-        Rule.of(config),
-        task.augmentation or "none",
-        device,
-        config.head_start,
-        config.augment_stages,
+        make_model=make_model,
+        train=train,
+        val=val,
+        training=proxy,
+        rule=Rule.of(config),
+        augmentation=augmentation,
+        device=device,
+        head_start=config.head_start,
+        augment_stages=config.augment_stages,
     )

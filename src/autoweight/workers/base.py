@@ -198,20 +198,18 @@ class Workers(ABC):
         `meanwhile` is called when the work is under way: a GPU has been given it all by then, so that what the host
         does costs no time.
         """
-        together = len(self.group_of_slot) == self.num_starts
-        if together and bool(strategy_params.any()):
-            together = False
+        if self._together and bool(strategy_params.any()):
             self.group_of_slot = torch.cat([self.group_of_worker, self.group_of_slot])
             self._copy_networks(self.group_of_slot)
         unweighted = strategy_params.new_zeros(self.num_starts, strategy_params.shape[1])
-        of_slots = unweighted if together else torch.cat([strategy_params, unweighted])
+        of_slots = unweighted if self._together else torch.cat([strategy_params, unweighted])
         losses = self._train(stage, of_slots.to(self.problem.device), self.loaders)
         scores = self._evaluate()
         meanwhile()
         loss, score = self._of_all_slots(losses.cpu(), scores.cpu().float())
         reference = score[-self.num_starts :][self.group_of_worker]
         reference_loss = loss[-self.num_starts :][self.group_of_worker]
-        if together:
+        if self._together:
             return StageOutcome(reference_loss, reference, reference, reference_loss)
         # Without a sound reference there is nothing to compare with.
         loss = torch.where(reference_loss.isfinite(), loss[: self.num_workers], reference_loss)
@@ -220,6 +218,11 @@ class Workers(ABC):
     def agreed(self, stop: bool) -> bool:
         """Whether to stop, where it may be asked in several places."""
         return stop
+
+    @property
+    def _together(self) -> bool:
+        """Whether one slot a group still stands for all of the group's equal networks."""
+        return len(self.group_of_slot) == self.num_starts
 
     def _of_all_slots(self, losses: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         """What all slots came to, from what those here did."""

@@ -26,23 +26,18 @@ class DistributedWorkers(Workers):
         self.run_beside_the_host = local.run_beside_the_host
         self.loaders, self.head_loaders = local.loaders, local.head_loaders
         own = self.own_slots[ranks.rank :: ranks.size]
-        self.own_slots = local.own_slots = own.repeat(
-            max(local.fewest_slots // len(own), 1)
-        )  # trained twice is the same
+        repeats = max(local.fewest_slots // len(own), 1)  # a slot that is trained twice comes to the same
+        self.own_slots = local.own_slots = own.repeat(repeats)
 
     def run_stage(
         self, stage: int, strategy_params: Tensor, meanwhile: Callable[[], Any] = lambda: None
     ) -> StageOutcome:
-        """Train all networks through a stage with the first rank's parameters, whatever other processors round."""
+        """Train all networks through a stage with the first rank's parameters: other processors may round otherwise."""
         return super().run_stage(stage, self.ranks.share(strategy_params), meanwhile)
 
     def agreed(self, stop: bool) -> bool:
         """What the first rank was told."""
         return self.ranks.share(stop)
-
-    @property
-    def _together(self) -> bool:
-        return len(self.group_of_slot) == self.num_starts
 
     def _start_networks(self, starts: list[nn.Module]) -> None:
         self.local.group_of_slot = self.group_of_slot

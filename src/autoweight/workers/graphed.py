@@ -7,7 +7,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from autoweight.data.inputs import rows
 from autoweight.data.loader import Loader
 from autoweight.methods.method import Weighted
 from autoweight.training.captured import CapturedSteps, capture, draws_random_numbers, fork
@@ -103,17 +102,15 @@ class GraphedWorkers(Workers):
     def _graph(self, slots: list[Slot]) -> Graphs:
         steps = CapturedSteps(slots, self.problem.training, self.steps)
         with torch.no_grad():
-            one = forward(slots[0].model.eval(), rows(self.val.inputs, slice(1)))
+            one = forward(slots[0].model.eval(), self.val.head(1))
         width = len(self.task.tally(one, self.val.labels[:1]))
         sums = torch.zeros(len(slots), width, dtype=torch.float64, device=self.problem.device)
 
         def tally(slot: Slot, own: Tensor) -> None:
             model = slot.model.eval()
-            for start in range(0, len(self.val), _CHUNK):
-                part = slice(start, start + _CHUNK)
-                inputs = rows(self.val.inputs, part)
+            for inputs, labels in self.val.chunks(_CHUNK):
                 with torch.no_grad(), autocast(self.problem.training.precision, self.val.device):
-                    own += self.task.tally(forward(model, inputs), self.val.labels[part])
+                    own += self.task.tally(forward(model, inputs), labels)
 
         def look() -> None:
             sums.zero_()

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
-from autoweight.data.inputs import Inputs, arguments, each, outputs_of, rows, together
+from autoweight.data.inputs import Inputs, arguments, each, outputs_of, together
 from autoweight.data.loader import Batch
 from autoweight.strategy.memory import Memory
 from autoweight.training.device import seed_draws
@@ -95,10 +95,8 @@ class StackedWorkers(SteppedWorkers):
         def tally(params: Tensors, buffers: Tensors, inputs: Inputs, labels: Tensor) -> Tensor:
             return self.task.tally(self._forward(params, buffers, inputs), labels)
 
+        of_slots = torch.vmap(tally, in_dims=(0, 0, None, None))
         sums = torch.zeros((), device=self.problem.device)
-        for start in range(0, len(self.val), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            inputs = rows(self.val.inputs, part)
-            of_slots = torch.vmap(tally, in_dims=(0, 0, None, None))
-            sums = sums + of_slots(self.params, self.buffers, inputs, self.val.labels[part])
+        for inputs, labels in self.val.chunks(_CHUNK):
+            sums = sums + of_slots(self.params, self.buffers, inputs, labels)
         return self.task.score(sums)
