@@ -91,8 +91,7 @@ class Pool(NamedTuple):
 def load_pool(config: DataConfig, task: TaskName = "classification") -> Pool:
     """Read a data set, or data of the user's own."""
     if config.dataset == OWN:
-        own = load_own(config, task)
-        return Pool(own.train, own.test, own.trusted)
+        return Pool(*load_own(config, task))
     if config.dataset not in DATASETS:
         raise unknown("data set", config.dataset, DATASETS)
     if config.stream:

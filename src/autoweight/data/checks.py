@@ -1,6 +1,6 @@
 """Whether a network can be trained on data, found out before anything else is done."""
 
-from autoweight.data.inputs import Inputs, parts
+from autoweight.data.inputs import dtypes
 from autoweight.data.labelled import Labelled
 from autoweight.errors import require
 
@@ -33,9 +33,5 @@ def _check_alike(train: Labelled, val: Labelled) -> None:
         train.num_classes == val.num_classes,
         f"the training set has {train.num_classes} classes, but the validation set has {val.num_classes}.",
     )
-    kinds = [f"{_dtypes(part.head(1))} of shape {part.input_shape}" for part in (train, val)]
+    kinds = [f"{dtypes(part.head(1))} of shape {part.input_shape}" for part in (train, val)]
     require(kinds[0] == kinds[1], f"training inputs are {kinds[0]}, but validation inputs {kinds[1]}: make them alike.")
-
-
-def _dtypes(inputs: Inputs) -> str:
-    return ", ".join(str(part.dtype) for part in parts(inputs))

@@ -27,9 +27,7 @@ _LARGEST_IN_MEMORY = 2**32
 """Bytes of a data set that is read into memory without being asked to."""
 
 
-def as_samples(
-    data: DataLike, num_classes: int | None = None, task: TaskName = "classification", label_key: str = ""
-) -> Samples:
+def as_samples(data: DataLike, *, task: TaskName = "classification", label_key: str = "") -> Samples:
     """Samples from `Samples`, a pair of inputs and labels, or a map-style PyTorch `Dataset` of such pairs or dicts.
 
     Inputs may be one tensor, or a dict or tuple of tensors. A data set is read once: what is random about it is frozen.
@@ -53,7 +51,7 @@ def as_samples(
             "data are a pair of tensors, inputs and labels, or a Dataset of such pairs, all inputs of one shape and "
             f"labels integers; these are not: {first_line(error)}."
         ) from error
-    return Samples.of(*samples, num_classes, task)
+    return Samples.of(*samples, task=task)
 
 
 def as_data(
@@ -91,7 +89,7 @@ def as_data(
 
 
 def of_part(name: str, convert: Callable[P, Set], *data: P.args, **how: P.kwargs) -> Set:
-    """What `convert` makes of a part of the data; what is wrong with it is said of that part."""
+    """Convert a part of the data; an error names the part."""
     try:
         return convert(*data, **how)
     except UserError as error:
@@ -113,7 +111,7 @@ def _is_large(data: Any, reading: Reading) -> bool:
     with random_numbers_kept():
         try:
             one = _inputs(split_row(data[0], reading.label_key)[0])
-        except Exception:  # said by whoever reads it in earnest
+        except Exception:  # the reading itself will say what is wrong
             return False
     return len(data) * sum(part.numel() * part.element_size() for part in parts(one)) > _LARGEST_IN_MEMORY
 

@@ -25,7 +25,7 @@ def image_folder(folder: Path | None = None) -> tuple[Samples, Samples]:
     Each image's shorter side becomes 256 pixels and its middle 224 x 224 are kept. All images are held in memory, at
     0.6 MB each, so that this suits some ten thousand of them and not the whole of ImageNet.
     """
-    return _load(_named(folder).expanduser().resolve())
+    return _load(_named(folder))
 
 
 def image_stream(config: DataConfig) -> tuple[Streamed, Streamed]:
@@ -33,7 +33,7 @@ def image_stream(config: DataConfig) -> tuple[Streamed, Streamed]:
 
     Large images are first scaled to 8/7 of that, as 256 is to 224, and lose their margin; small ones keep it.
     """
-    folder = _named(config.folder).expanduser().resolve()
+    folder = _named(config.folder)
     train, test = _parts(folder)
     size = config.image_size or _CROP
     resize = size * _RESIZE // _CROP if size >= _LARGE else size
@@ -47,11 +47,12 @@ def _load(folder: Path) -> tuple[Samples, Samples]:
 
 
 def _named(folder: Path | str | None) -> Path:
+    """The whole path of the folder that the user named."""
     require(
         bool(folder),
         "images are read from a folder: pass --data-dir DIR with DIR/train/CLASS/ and DIR/val/CLASS/.",
     )
-    return Path(folder or "")
+    return Path(folder or "").expanduser().resolve()
 
 
 def _parts(folder: Path) -> tuple[dict[str, list[Path]], dict[str, list[Path]]]:

@@ -64,6 +64,11 @@ def shapes(inputs: Inputs) -> Any:
     return [tuple(part.shape[1:]) for part in inputs]
 
 
+def dtypes(inputs: Inputs) -> str:
+    """The types of all parts, for messages."""
+    return ", ".join(str(part.dtype) for part in parts(inputs))
+
+
 def outputs_of(answer: Any) -> Tensor:
     """What a network answers: a tensor, or something with `.logits`, as Hugging Face has it."""
     if isinstance(answer, Tensor):

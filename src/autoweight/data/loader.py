@@ -1,6 +1,6 @@
 """Device-resident loading: the whole set stays on the device; a batch is a row of an epoch's plan."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -72,12 +72,8 @@ class Loader:
 
     def batches(self, start: int, stop: int) -> Iterator[Batch]:
         """The batches of steps `start` to `stop - 1`, counted over the whole training."""
-        plan, plan_epoch = None, -1
-        for step in range(start, stop):
-            epoch, row = divmod(step, self.steps_per_epoch)
-            if plan is None or epoch != plan_epoch:
-                plan, plan_epoch = self.plan(epoch), epoch
-            yield self.batch(plan.row(row))
+        for _, row in self._rows(start, stop, self.plan):
+            yield self.batch(row)
 
     def batch(self, row: EpochPlan) -> Batch:
         """The batch that a row of a plan describes."""
@@ -92,6 +88,15 @@ class Loader:
     def look(self) -> Inputs:
         """Inputs of some samples, as networks get them."""
         return self.batch(self.plan(0).row(0)).inputs
+
+    def _rows(self, start: int, stop: int, make_plan: Callable[[int], EpochPlan]) -> Iterator[tuple[int, EpochPlan]]:
+        """The epoch of each of these steps, and its row of that epoch's plan, which is made once."""
+        plan, plan_epoch = None, -1
+        for step in range(start, stop):
+            epoch, place = divmod(step, self.steps_per_epoch)
+            if plan is None or epoch != plan_epoch:
+                plan, plan_epoch = make_plan(epoch), epoch
+            yield epoch, plan.row(place)
 
 
 @one_thread()

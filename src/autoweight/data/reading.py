@@ -30,6 +30,8 @@ SKIP = 'skip bad samples (--data.bad-samples skip, in Python bad_samples="skip")
 
 Collate = Callable[[list[Any]], Any]
 
+_READ_TWICE = 16  # samples, to see whether they are random
+
 
 class Ticket(NamedTuple):
     """What is asked of a worker: a batch."""
@@ -231,13 +233,13 @@ def random_numbers_kept() -> Iterator[None]:
         random.setstate(states[2])
 
 
-def is_random(dataset: Any, samples: int = 16) -> bool:
+def is_random(dataset: Any) -> bool:
     """Whether samples differ from visit to visit, as with random transforms; a few are read twice."""
-    positions = range(min(samples, len(dataset)))
+    positions = range(min(_READ_TWICE, len(dataset)))
     with random_numbers_kept():
         try:
             first, again = ([_values(dataset[position]) for position in positions] for _ in range(2))
-        except Exception:  # said by whoever reads it in earnest
+        except Exception:  # the reading itself will say what is wrong
             return False
     return first != again
 

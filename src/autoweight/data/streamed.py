@@ -107,8 +107,7 @@ class Streamed(Labelled):
         kept = self.take(torch.cat([places for _, places in found]))
         inputs = together([inputs for inputs, _ in found], torch.cat)
         source = kept.source.to(self.device)
-        about = (kept.labels, kept.true_labels, source, kept.num_classes, kept.names, kept.class_names)
-        return Samples(inputs, *about)
+        return Samples(inputs, kept.labels, kept.true_labels, source, kept.num_classes, kept.names, kept.class_names)
 
     def _in_order(self, size: int) -> Iterator[tuple[Inputs, Tensor]]:
         """What is read of all samples, some at a time, and which they are."""
@@ -185,7 +184,7 @@ class StreamedLoader(Loader):
 
     def read(self, start: int, stop: int) -> Iterator[tuple[Inputs, EpochPlan]]:
         """What is read for the batches of these steps, on the host, and the rows of the plan that describe them."""
-        asked, answered = tee(self._rows(start, stop))
+        asked, answered = tee(self._rows(start, stop, self.draw))
         tickets = (self._ticket(epoch, row.indices) for epoch, row in asked)
         for (epoch, row), batch in zip(answered, self.samples.read(tickets), strict=True):
             if len(batch.kept) < min(2, len(row.indices)):
@@ -219,14 +218,6 @@ class StreamedLoader(Loader):
 
     def _ticket(self, epoch: int, indices: Tensor) -> Ticket:
         return Ticket(self.samples.source[indices].tolist(), (self.seed, epoch))
-
-    def _rows(self, start: int, stop: int) -> Iterator[tuple[int, EpochPlan]]:
-        plan, plan_epoch = None, -1
-        for step in range(start, stop):
-            epoch, place = divmod(step, self.steps_per_epoch)
-            if plan is None or epoch != plan_epoch:
-                plan, plan_epoch = self.draw(epoch), epoch
-            yield epoch, plan.row(place)
 
 
 def may_skip(samples: Labelled) -> bool:

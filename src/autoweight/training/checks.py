@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from autoweight.config import TaskName, TrainingConfig
-from autoweight.data.inputs import Inputs, each, parts, shapes
+from autoweight.data.inputs import Inputs, dtypes, each, shapes
 from autoweight.data.labelled import Labelled
 from autoweight.errors import UserError, first_line, require
 from autoweight.methods.method import Method, trainable
@@ -83,8 +83,7 @@ def check_network(make_model: Callable[[], nn.Module], train: Labelled, config: 
             with torch.no_grad():
                 outputs = forward(model.to(device).train(), inputs)
         except Exception as error:  # whatever a network raises about its inputs
-            kinds = ", ".join(str(part.dtype) for part in parts(inputs))
-            about = f"{kinds} inputs of shape {shapes(inputs)}, {count} at a time"
+            about = f"{dtypes(inputs)} inputs of shape {shapes(inputs)}, {count} at a time"
             raise UserError(f"the network cannot take {about}: {first_line(error)}.") from error
     _check_outputs(outputs, train, count)
 

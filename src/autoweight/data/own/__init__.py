@@ -89,18 +89,19 @@ def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
     made, checked = make(train), None if trusted is None else make(trusted)
     tested = made if test is train else make(test)
     if checked is not None and train.marked is None:  # marked rows are in one part alone
-        made, tested = _without_trusted(made, tested, checked, config, split=test is not train)
+        made, tested = _without_trusted(made, tested, checked, config)
     return OwnData(made, tested, checked)
 
 
 def _without_trusted(
-    train: Labelled, test: Labelled, trusted: Labelled, config: DataConfig, split: bool
+    train: Labelled, test: Labelled, trusted: Labelled, config: DataConfig
 ) -> tuple[Labelled, Labelled]:
-    """Parts without what is trusted too; a test part that the user named stays as it is."""
+    """Both parts without the samples that are trusted too; a test part that the user named stays as it is."""
     if config.test:
         return without([train], trusted)[0], test
-    if not split:  # tested on what is trained on
-        return without([train], trusted)[0], without([test], trusted)[0]
+    if test is train:
+        (left,) = without([train], trusted)
+        return left, left
     train, test = without([train, test], trusted)
     return train, test
 

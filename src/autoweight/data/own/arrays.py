@@ -99,10 +99,10 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _part(path: Path, arrays: dict[str, NDArray[Any]], prefixes: tuple[str, ...]) -> Rows | None:
+    """The samples in arrays such as train_x and train_y, or x_train and y_train; None where there are none."""
     by_name = {name.lower(): array for name, array in arrays.items()}
     for prefix in prefixes:
-        found = [by_name.get(f"{prefix}{name}", by_name.get(f"{name}_{prefix}".rstrip("_"))) for name in "xy"]
-        x, y = found
+        x, y = (by_name.get(f"{prefix}{name}", by_name.get(f"{name}_{prefix}".rstrip("_"))) for name in "xy")
         if x is None or y is None:
             continue
         require(x.ndim > 1, f"x of {path} needs a dimension of samples and at least one of values.")

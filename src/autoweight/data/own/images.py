@@ -4,7 +4,6 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -121,5 +120,5 @@ def _folders(path: Path) -> list[str]:
 def count_images(path: Path) -> int:
     """How many files there are in class folders, images or not."""
     train = path / "train"
-    folder: Any = train if _has_folders(train) else path
-    return sum(1 for own in folder.rglob("*") if own.is_file())
+    folder = train if _has_folders(train) else path
+    return sum(own.is_file() for own in folder.rglob("*"))

@@ -105,12 +105,9 @@ def _csv(path: Path) -> Table:
     for line, row in rows:
         if len(row) != len(header):
             raise UserError(f"line {line} of {path} has {len(row)} fields, but the header has {len(header)}.")
-    columns = {name: np.array(column, dtype=object) for name, column in zip(header, _columns(rows), strict=False)}
+    cells = zip(*(row for _, row in rows), strict=True)
+    columns = {name: np.array(column, dtype=object) for name, column in zip(header, cells, strict=False)}
     return Table(columns, np.array([f"{path.name}:{line}" for line, _ in rows], dtype=str))
-
-
-def _columns(rows: list[tuple[int, list[str]]]) -> list[tuple[str, ...]]:
-    return list(zip(*(row for _, row in rows), strict=True))
 
 
 def _delimiter(header: str) -> str:

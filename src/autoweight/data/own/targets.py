@@ -150,8 +150,11 @@ def _numbers(train: Rows) -> Targets:
     mean, deviation = values.mean(axis=0), values.std(axis=0)
     of = " of a column" if values.ndim == 2 else ""
     require(bool((deviation > 0).all()), f"all targets{of} are the same number: there is nothing to learn.")
-    # On a common scale, since networks begin with outputs around 0; R2 does not mind.
-    scaled = lambda rows: torch.from_numpy(((_floats(rows) - mean) / deviation).astype(np.float32))  # noqa: E731
+
+    def scaled(rows: Rows) -> Tensor:
+        """On a common scale, since networks begin with outputs around 0; R2 does not mind."""
+        return torch.from_numpy(((_floats(rows) - mean) / deviation).astype(np.float32))
+
     return Targets(scaled, 1 if values.ndim == 1 else values.shape[1])
 
 
