@@ -128,10 +128,11 @@ class LabelIssues:
         values, counts = np.unique(pairs, return_counts=True)
         most = np.argsort(-counts, kind="stable")[:count]
         names: Any = self.class_names or range(self.num_classes)
-        return [
-            Mistake(names[int(values[k] // self.num_classes)], names[int(values[k] % self.num_classes)], int(counts[k]))
-            for k in most
-        ]
+        mistakes = []
+        for pair, times in zip(values[most].tolist(), counts[most].tolist(), strict=True):
+            given, predicted = divmod(pair, self.num_classes)
+            mistakes.append(Mistake(names[given], names[predicted], times))
+        return mistakes
 
     def head(self, count: int) -> list[Issue]:
         """The first rows."""
@@ -150,22 +151,23 @@ class LabelIssues:
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the table as Parquet; needs pyarrow."""
-        pyarrow, parquet = _module("pyarrow", "pyarrow"), _module("pyarrow.parquet", "pyarrow")
+        pyarrow, parquet = _module("pyarrow"), _module("pyarrow.parquet")
         buffer = io.BytesIO()
         parquet.write_table(pyarrow.table({name: self[name] for name in self.columns}), buffer)
         write_bytes(Path(path).expanduser(), buffer.getvalue())
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame; needs pandas."""
-        return _module("pandas", "pandas").DataFrame({name: self[name] for name in self.columns})
+        return _module("pandas").DataFrame({name: self[name] for name in self.columns})
 
 
 def _shown(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def _module(name: str, package: str) -> Any:
+def _module(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
+        package = name.partition(".")[0]
         raise UserError(f"this needs {package}: pip install {package}.") from error

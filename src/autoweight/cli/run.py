@@ -138,12 +138,11 @@ def _report(words: list[str]) -> None:
 
 def _describe(words: list[str]) -> None:
     """What a strategy does, in words: describe FILE, or the name of a shipped one"""
-    if len(words) != 1 or words[0] in ("-h", "--help"):
-        named = "a run's folder, or auto, noise or rare."
-        usage = f"usage: autoweight describe FILE\n\nWhat a strategy does, in words; FILE may be {named}"
-        if {"-h", "--help"} & set(words):
-            print(usage)
-            return
+    named = "a run's folder, or auto, noise or rare."
+    if {"-h", "--help"} & set(words):
+        print(f"usage: autoweight describe FILE\n\nWhat a strategy does, in words; FILE may be {named}")
+        return
+    if len(words) != 1:
         raise UserError(f"name one strategy: autoweight describe FILE, {named}")
     print("\n".join(looking.description(words[0])))
 

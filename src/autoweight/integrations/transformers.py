@@ -57,9 +57,8 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
     def get_train_dataloader(self) -> Any:
         """Add the index column to the training rows."""
         rows = self.train_dataset
-        if rows is None or isinstance(
-            rows, IterableDataset
-        ):  # of which the Trainer says the one, the weigher the other
+        # Without rows the Trainer raises its own error; rows without positions the weigher refuses.
+        if rows is None or isinstance(rows, IterableDataset):
             return super().get_train_dataloader()
         try:
             self.train_dataset = _IndexedRows(rows)
@@ -88,6 +87,11 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
             self.weigher = deepcopy(self._fresh)
         return super().call_model_init(trial)
 
+    @property
+    def _bare_model(self) -> Any:
+        """The model without what wraps it for several processes."""
+        return self.accelerator.unwrap_model(self.model)
+
     def _weighted_loss(self, outputs: Any, labels: Tensor | None, num_items_in_batch: Any = None) -> Tensor:
         """The weighted sum of losses over all that count in the accumulated batch, or in this one."""
         if labels is None:
@@ -108,7 +112,7 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
 
     def _problem(self, logits: Tensor, labels: Tensor) -> str:
         """What labels are, in transformers' words: as the configuration has it, and without one as they look."""
-        config = getattr(self.accelerator.unwrap_model(self.model), "config", None)
+        config = getattr(self._bare_model, "config", None)
         whole = not labels.is_floating_point()
         if whole and (config is None or logits.numel() != labels.numel()):
             return _CLASSES
@@ -159,7 +163,7 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
 
     def _needs_labels(self, inputs: dict[str, Any]) -> bool:
         """Whether the network cannot do without labels: its forward asks for them, or shifts them for its decoder."""
-        model = self.accelerator.unwrap_model(self.model)
+        model = self._bare_model
         asked = signature(model.forward).parameters.get("labels")
         if asked is not None and asked.default is Parameter.empty:
             return True
@@ -167,7 +171,7 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
         return decodes and not {"decoder_input_ids", "decoder_inputs_embeds"} & inputs.keys()
 
     def _predicts_the_next(self) -> bool:
-        model = self.accelerator.unwrap_model(self.model)
+        model = self._bare_model
         shifts = getattr(model, "loss_function", None) is ForCausalLMLoss
         return shifts and not model.config.is_encoder_decoder
 
@@ -186,7 +190,7 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
             raise UserError(
                 f"a row has {longest} tokens: tell WeightedTrainer(max_tokens=...) how many the longest has."
             )
-        return self._indices.unsqueeze(-1) * self._max_tokens + torch.arange(labels.shape[1], device=labels.device)
+        return self._indices.unsqueeze(-1) * self._max_tokens + torch.arange(longest, device=labels.device)
 
     def _set_signature_columns_if_needed(self) -> None:
         super()._set_signature_columns_if_needed()

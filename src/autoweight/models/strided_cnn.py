@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from torch import nn
 
-from autoweight.models.layers import channels_of
+from autoweight.models.layers import channels_of, conv_bn
 
 
 def strided_cnn(input_shape: tuple[int, ...], num_classes: int, width: int = 16) -> nn.Module:
@@ -12,5 +12,5 @@ def strided_cnn(input_shape: tuple[int, ...], num_classes: int, width: int = 16)
     widths = (channels_of(input_shape), width, 2 * width, 4 * width, 4 * width)
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
-        layers += [nn.Conv2d(inputs, outputs, 3, 2, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
+        layers += [*conv_bn(inputs, outputs, stride=2), nn.ReLU()]
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, num_classes))

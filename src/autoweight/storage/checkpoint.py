@@ -54,7 +54,7 @@ class CheckpointFile:
                 if damaged:
                     warnings.warn(f"{damaged[0]}; the one before it is taken.", stacklevel=2)
                 return state
-            # Out of the way, or the next save would put it in the place of the whole one.
+            # Rename it, or the next save would make it the reserve in place of the whole one.
             kept = path.replace(path.with_name(path.name + ".damaged"))
             damaged.append(f"{path} is no whole checkpoint, and now called {kept.name}")
         if damaged:
