@@ -14,7 +14,8 @@ import autoweight as aw
 from autoweight.config import TrainingConfig
 from autoweight.data.loader import Loader
 from autoweight.methods.method import Weighted
-from autoweight.strategy import Rule
+from autoweight.strategy import Rule, waiting
+from autoweight.strategy.auto import Auto
 from autoweight.training import captured, loop
 from autoweight.training.captured import CapturedSteps
 from autoweight.training.steps import PlainSteps, Slot
@@ -286,6 +287,44 @@ def test_weights_of_all_workers_compile_whole_and_once():
         weights = weigher.weigh(losses, logits, labels, progress=0.5)
         assert_close(whole(weigher, losses, logits, labels, progress=0.5), weights)
     assert len(compilations) == 1
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """A data set of which visits wait (strategy/waiting.py)."""
+    monkeypatch.setattr(waiting, "_LARGE", 100)
+    return make_blobs(400)
+
+
+@pytest.mark.parametrize("name", ["auto", "noise", "rare"])
+def test_captured_steps_remember_visits_that_wait_as_plain_ones_do(stand_in, large, name):
+    slots = []
+    for kind in (PlainSteps, CapturedSteps):
+        torch.manual_seed(0)
+        slots.append(Slot(mlp(), Loader(large, 16, seed=1), Weighted(aw.load(name)), CONFIG))
+        steps = kind(slots[-1:], CONFIG, total_steps=150)
+        for start, stop in itertools.pairwise((0, 1, 60, 103)):
+            steps.run(start, stop)
+    plain, fast = (slot.method.weigher for slot in slots)
+    assert fast.memory.waiting.count == 3 * 16  # an eighth of the set, 50, is there after four batches
+    assert fast.memory.census.num_visits > 1500
+    for (name, one), two in zip(plain.tensors().items(), fast.tensors().values(), strict=True):
+        assert_close(two.double(), one.double(), atol=1e-5, rtol=1e-5, msg=name)
+
+
+def test_visits_that_wait_compile_whole_and_once(stand_in, large):
+    whole, compilations = compiled_whole(Auto.weigh)
+    slot = Slot(mlp(), Loader(large, 16, seed=1), Weighted(aw.load("auto")), CONFIG)
+    auto, twin = slot.method.weigher, copy.deepcopy(slot.method.weigher)
+    for step in range(30):
+        indices, logits = torch.arange(16) + 16 * (step % 20), torch.randn(16, 3)
+        labels, progress = large.labels[indices], torch.tensor(step / 30)
+        batch = nn.functional.cross_entropy(logits, labels, reduction="none"), logits, labels
+        weights = twin.weigh(*batch, progress=step / 30, indices=indices)
+        assert_close(whole(auto, *batch, progress=progress, indices=indices), weights)
+        auto.after_replay(16)
+    assert len(compilations) == 1
+    assert auto.memory.census.num_visits == 28 * 16
 
 
 def test_one_work_stays_on_the_current_stream():

@@ -22,6 +22,7 @@ from autoweight.methods import TrainingFacts, make_method
 from autoweight.methods.method import Weighted
 from autoweight.models import make_network
 from autoweight.storage.checkpoint import CheckpointFile
+from autoweight.strategy import waiting
 from autoweight.training import loop
 from autoweight.training.captured import CapturedSteps, repeatable_kernels
 from autoweight.training.feeds import Lane
@@ -34,6 +35,7 @@ from .rivals import LookAhead, Rationed, WithScratch
 from .settings import RIVALS, SETTINGS, TRAINING
 from .test_captured import rival_slot
 from .test_settings import assert_agree, assert_no_reward_without_weights, run, weigher_for
+from .test_workers import mlp
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"),
@@ -191,6 +193,22 @@ def test_captured_and_compiled_look_ahead_equals_the_plain_one(method, precision
         with repeatable_kernels():
             seen.append(kind([slot], config, total_steps=8).run(0, 8).losses)
     assert_close(seen[1], seen[0], atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_captured_steps_remember_visits_that_wait_as_plain_ones_do(monkeypatch, compiled):
+    monkeypatch.setattr(waiting, "_LARGE", 100)
+    data, weighers = make_blobs(400).to(DEVICE), []
+    for kind, config in ((PlainSteps, TRAINING), (CapturedSteps, replace(TRAINING, compile=compiled))):
+        torch.manual_seed(0)
+        weighers.append(aw.load("auto"))
+        slot = Slot(mlp().to(DEVICE), Loader(data, 16, seed=1), Weighted(weighers[-1]), config)
+        kind([slot], config, total_steps=150).run(0, 103)
+    plain, fast = (weigher.tensors() for weigher in weighers)
+    assert torch.equal(fast["num_visits"], plain["num_visits"])
+    assert fast["num_waiting"] == 3 * 16
+    for name in ("margin", "own", "waiting"):
+        assert_close(fast[name], plain[name], atol=1e-3, rtol=1e-3, msg=name)
 
 
 def test_a_captured_training_is_recorded_and_stays_the_same():

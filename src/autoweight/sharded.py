@@ -45,7 +45,7 @@ class Sharded(Weigher):
         self.rank, self.size = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
         self.tasks = weigher.tasks
         self._inner, self._num_samples = copy(weigher), num_samples
-        self._inner._reserved = self._inner.trusted = True  # indices are checked here
+        self._inner._reserved = self._inner.driven = True  # indices are checked here
         self._precision = torch.float16 if half else torch.float32
         whole = torch.int16 if half and num_classes <= _SHORT else torch.int32
         empty = Memory.empty(1, num_classes, device)

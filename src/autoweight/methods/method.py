@@ -95,6 +95,9 @@ class Method(ABC):
     def step(self, batch: Batch, progress: float | Tensor, trusted: Batch | None = None) -> Tensor:
         """One step of every network on a batch; returns the unweighted mean loss of the first, without gradient."""
 
+    def after_replay(self, num_labels: int) -> None:  # noqa: B027 - few have to
+        """What a captured step on so many labels left to the host."""
+
     def scheduled(self) -> list[torch.optim.Optimizer]:
         """The optimisers whose learning rate is the training's; by default all."""
         return self.optimizers
@@ -144,7 +147,7 @@ class Weighted(Method):
         if self.weigher is not None:
             self.weigher.reserve(setup.num_samples, setup.num_classes, setup.device)
         if isinstance(self.weigher, Remembering):
-            self.weigher.trusted = True
+            self.weigher.driven = True
 
     def step(self, batch: Batch, progress: float | Tensor, trusted: Batch | None = None) -> Tensor:
         """Equation 7: one optimiser step on a batch's weighted loss."""
@@ -153,6 +156,11 @@ class Weighted(Method):
         self.note(batch, losses, weights)
         self.descend(self.setup.mean(losses, weights, batch.labels))
         return self.setup.mean(losses.detach(), None, batch.labels)
+
+    def after_replay(self, num_labels: int) -> None:
+        """What the weigher left."""
+        if isinstance(self.weigher, Remembering):
+            self.weigher.after_replay(num_labels)
 
     def tensors(self) -> dict[str, Tensor]:
         """Those of the weigher."""

@@ -28,7 +28,7 @@ from autoweight.strategy.features import View
 from autoweight.strategy.memory import RATE, SLOPE, Memory, Taken, raised
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.stages import check_progress
-from autoweight.strategy.waiting import Look, Verdict, may_wait
+from autoweight.strategy.waiting import Look, Verdict
 from autoweight.strategy.weigher import view_of
 
 _LEAST = 1e-30  # of the prior, whose logit has to be a number: below it, no margin makes a label wrong
@@ -59,20 +59,25 @@ class Auto(Remembering):
         return weights.where(view.valid, 0).view_as(losses).to(losses.dtype)
 
     def _weigh(self, memory: Memory, places: Tensor, view: View, progress: float | Tensor) -> Tensor:
-        """Visit samples, now or, of a large set, together with others; steps that are captured know no later."""
+        """Visit samples, now or, of a large set, together with others; in captured steps if the host comes after."""
         labels, valid = view.labels.long().clamp(min=0), view.valid
         look = memory.look(view.logits, labels)
-        waiting, size = memory.waiting, memory.num_samples
-        if isinstance(progress, Tensor) or torch.compiler.is_compiling():
-            return self._visit(memory, places, look, labels, valid, progress).weights
-        if may_wait(size, places.shape[0]):
-            verdict = waiting.put(look, labels, places, valid, progress)
+        captured = isinstance(progress, Tensor) or torch.compiler.is_compiling()
+        if memory.may_wait(places.shape[0]) and (self.driven or not captured):
+            verdict = memory.waiting.put(look, labels, places, valid, progress)
             moved = RATE * (look.margins() - memory.columns["margin"].gather(0, places))
-            if waiting.due(size):
-                self.settle()
+            if not captured:
+                self.after_replay(places.shape[0])
             return verdict.weights(moved)
-        self.settle()  # batches were smaller before, perhaps
+        if not captured:
+            self.settle()  # batches were smaller before, perhaps
         return self._visit(memory, places, look, labels, valid, progress).weights
+
+    def after_replay(self, num_labels: int) -> None:
+        """Remember the visits that wait once they are enough."""
+        memory = self.memory
+        if memory is not None and memory.may_wait(num_labels) and memory.waiting.due(num_labels, memory.num_samples):
+            self.settle()
 
     def settled(self) -> "Auto":
         """Itself where no visit waits, or else a copy that has remembered all."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from autoweight.errors import UserError
 from autoweight.strategy.census import FIXED_POINT, Census, Sizes, row, whole
 from autoweight.strategy.sparing import Sparing
-from autoweight.strategy.waiting import Look, Waiting
+from autoweight.strategy.waiting import Look, Waiting, may_wait
 
 RATE = 0.2  # of the memory: about the last five visits count
 SLOPE = 16.0  # log-odds of a right label per unit of margin
@@ -150,6 +150,10 @@ class Memory:
     def device(self) -> torch.device:
         """Where it lies."""
         return self.loss_sums.device
+
+    def may_wait(self, batch: int) -> bool:
+        """Whether visits in batches of that size may; a part of a set is put together for one batch alone."""
+        return self.part is None and may_wait(self.num_samples, batch)
 
     def reach(self) -> int:
         """One more than the last place of a sample that has come."""

@@ -25,8 +25,8 @@ class Remembering(Weigher):
     def __init__(self) -> None:
         self.memory: Memory | None = None
         self.testimony = Testimony.empty(0)
-        self.trusted = False
-        """Whether who draws samples makes sure that none comes twice in a batch."""
+        self.driven = False
+        """Whether the package draws the samples: none comes twice in a batch, and captured steps are looked after."""
         self._reserved = False
         self._to_check = False
         self._tokens = 0
@@ -45,13 +45,16 @@ class Remembering(Weigher):
         self._begin(num_samples, num_classes, device)
         self._reserved, self._tokens = True, 0
 
+    def after_replay(self, num_labels: int) -> None:
+        """What a captured step of so many labels left to the host."""
+
     def settled(self) -> "Remembering":
         """What to read the memory of, for who must not change it: a copy where visits wait to be remembered."""
         return self
 
     def release(self) -> None:
         """Grow again with the indices that come, and check them: whoever made sure of them is done."""
-        self._reserved = self.trusted = False
+        self._reserved = self.driven = False
 
     def _begin(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
         with _room_for(num_samples):
@@ -85,7 +88,7 @@ class Remembering(Weigher):
         None where none does, or none can, as in trainings of the package.
         """
         on_gpu = isinstance(indices, Tensor) and indices.device.type != "cpu"
-        if self.trusted or torch.compiler.is_compiling() or (self._reserved and on_gpu):  # which nobody waits for
+        if self.driven or torch.compiler.is_compiling() or (self._reserved and on_gpu):  # which nobody waits for
             return None
         check_tensors(losses=losses, logits=logits, labels=labels, indices=indices)
         if indices is None:

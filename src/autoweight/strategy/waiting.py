@@ -2,8 +2,8 @@
 
 What `auto` does takes a few hundred small operations, which cost the same for a hundred samples as for thousands: as
 much as a step of a small network. So in plain loops over large sets, what the network makes of a batch is put down
-alone, and a sample weighs what came of its visit before, moved by how far its margin has moved since. Captured and
-stacked steps, and small sets, remember every batch at once.
+alone, and a sample weighs what came of its visit before, moved by how far its margin has moved since. So it is in
+captured steps, where the host remembers between two of them. Small sets remember every batch at once.
 """
 
 from typing import NamedTuple
@@ -78,12 +78,11 @@ class Waiting:
             self.known = int(self.number)
         return self.known
 
-    def put(self, look: Look, labels: Tensor, places: Tensor, valid: Tensor, progress: float) -> Verdict:
+    def put(self, look: Look, labels: Tensor, places: Tensor, valid: Tensor, progress: float | Tensor) -> Verdict:
         """Put visits down, and give the verdicts before. Of a sample that waits already the later visit counts."""
         before = self.rows[places]
         visits = torch.stack([look.own, look.strongest, look.strongest_class, labels], dim=-1)
         self.rows.index_put_((places,), visits.to(before.dtype).where(valid.unsqueeze(-1), before))
-        self.known = self.count + places.shape[0]
         self.number += places.shape[0]
         self.progress.fill_(progress)
         return Verdict(*(column.gather(0, places) for column in self.verdicts))
@@ -93,9 +92,10 @@ class Waiting:
         rows = self.rows[places]
         return rows[:, 3].to(otherwise.dtype).where(rows[:, 0] >= 0, otherwise)
 
-    def due(self, num_samples: int) -> bool:
-        """Whether enough wait, of a set of that size."""
-        return self.count >= min(num_samples / _PARTS, _MOST)
+    def due(self, more: int, num_samples: int) -> bool:
+        """Whether enough wait, of a set of that size, now that so many more were put down."""
+        self.known = self.count if self.known is None else self.known + more
+        return self.known >= min(num_samples / _PARTS, _MOST)
 
     def take(self) -> tuple[Tensor, Look, Tensor]:
         """The places of those that wait, what was made of them, and their labels; none waits any more."""

@@ -41,8 +41,10 @@ class CapturedSteps(Steps):
         self.loss_sums = torch.zeros(len(slots), device=device)
         self.good_steps = torch.zeros(len(slots), dtype=torch.long, device=device)
         self.feeds = [make_feed(loader) for loader in self.loaders]
+        self.counts: list[int] = []  # of labels that each slot's last step saw
         with kept(state for slot in slots for state in slot.tensors()):
             self.graph = capture(self._all_steps)
+        self.counts_of_graph = self.counts
 
     def run(self, start: int, stop: int) -> StepsOutcome:
         """Steps `start` to `stop - 1` of every slot."""
@@ -56,9 +58,12 @@ class CapturedSteps(Steps):
             fits = [feed.load(step) for feed in self.feeds]
             if all(fits):
                 self.graph.replay()
+                self.counts = self.counts_of_graph
             else:
                 with repeatable_kernels():
                     self._all_steps()
+            for slot, count in zip(self.slots, self.counts, strict=True):
+                slot.method.after_replay(count)
         for feed in self.feeds:
             feed.end()
         return StepsOutcome(self.loss_sums / (stop - start), first_bad_steps(self.good_steps, start, stop))
@@ -84,6 +89,7 @@ class CapturedSteps(Steps):
             loss_sum += slot.step(batch_of[id(slot.loader)], progress, batch_of.get(id(slot.trusted)))
             good_steps += is_sound(loss_sum)
 
+        self.counts = [batch_of[id(slot.loader)].labels.numel() for slot in self.slots]
         of_slots = zip(self.slots, self.loss_sums, self.good_steps, strict=True)
         fork([partial(take_step, *own) for own in of_slots])
         self.step += 1
