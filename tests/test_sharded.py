@@ -6,7 +6,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 import autoweight as aw
 from autoweight.sharded import Sharded
-from autoweight.strategy import Rule, Strategy
+from autoweight.strategy import Rule, Strategy, waiting
 from autoweight.strategy.census import FIXED_POINT
 
 SAMPLES, CLASSES, BATCH, EPOCHS = 2200, 5, 128, 5
@@ -30,6 +30,11 @@ def batches():
             yield losses, logits, given[indices], (epoch + number * BATCH / SAMPLES) / EPOCHS, indices
 
 
+def weights_of(sharded):
+    """Of each batch."""
+    return (sharded.weigh(*one) for one in batches())
+
+
 @pytest.mark.parametrize("name", REMEMBERING)
 def test_one_process_weighs_as_with_a_whole_memory(name):
     whole, sharded = REMEMBERING[name](), Sharded(REMEMBERING[name](), SAMPLES, CLASSES)
@@ -40,6 +45,13 @@ def test_one_process_weighs_as_with_a_whole_memory(name):
     state = whole.state_dict()  # of a memory that has grown beyond its samples
     for key, value in sharded.whole().state_dict().items():
         assert torch.equal(value, state[key][: len(value)] if value.dim() else state[key]), key
+
+
+def test_of_a_large_set_every_batch_is_remembered_at_once(monkeypatch):
+    expected = list(weights_of(Sharded(aw.load("auto"), SAMPLES, CLASSES)))
+    monkeypatch.setattr(waiting, "_LARGE", 100)
+    for weights, own in zip(weights_of(Sharded(aw.load("auto"), SAMPLES, CLASSES)), expected, strict=True):
+        assert torch.equal(weights, own)
 
 
 def test_half_precision_takes_half_the_room_and_counts_what_it_keeps():
