@@ -138,12 +138,8 @@ def issues_of(
         not shown or len(shown) >= num_classes,
         f"there are {num_classes} classes, but {len(shown)} class names.",
     )
-    seen = np.isfinite(margins)
-    known = np.where(seen, margins, np.nan).astype(np.float64)
-    against = known[known < 0]
-    prior = float(np.clip(len(against) / max(seen.sum(), 1), _LEAST_PRIOR, _MOST_PRIOR))
-    halfway = float(against.mean()) / 2 if len(against) else 0.0
-    even = min(log(prior / (1 - prior)) / SLOPE, halfway)  # the margin at which a label is as probably wrong as right
+    known = np.where(np.isfinite(margins), margins, np.nan).astype(np.float64)
+    even = _even_margin(known)
     threshold = (1 + even) / 2 if threshold is None else threshold
     scores = np.clip((1 + known) / 2, 0, 1)
     columns: dict[str, NDArray[Any]] = {
@@ -157,6 +153,15 @@ def issues_of(
     columns |= {name: column for name, column in more.items() if column is not None}
     wrong = 1 / (1 + np.exp(SLOPE * (known - even)))
     return LabelIssues(columns, wrong, num_classes, threshold, shown)
+
+
+def _even_margin(margins: NDArray[np.float64]) -> float:
+    """The margin at which a label is as probably wrong as right; NaN where a sample never came up."""
+    against = margins[margins < 0]
+    num_seen = max(np.isfinite(margins).sum(), 1)
+    prior = float(np.clip(len(against) / num_seen, _LEAST_PRIOR, _MOST_PRIOR))
+    halfway = float(against.mean()) / 2 if len(against) else 0.0
+    return min(log(prior / (1 - prior)) / SLOPE, halfway)
 
 
 def _in_order(class_names: Any) -> tuple[str, ...]:

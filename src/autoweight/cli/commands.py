@@ -49,7 +49,10 @@ class Place(NamedTuple):
 
 
 def compare(config: RunConfig, place: Place, audit: Callable[[Path], Callable[[], None]] | None = None) -> None:
-    """Train methods over seeds and show the table; an `audit` of the folder writes before that, and shows after it."""
+    """Train methods over seeds and show the table.
+
+    `audit` writes its files into the folder before the table is shown, and returns what prints its findings after it.
+    """
     ranks, place = of_torchrun(), _resumed(place)
     job = None if is_finished(place.out, place.resume, None, ranks) else comparing.prepare(config, ranks=ranks)
     with _run_folder(config, place) as folder:

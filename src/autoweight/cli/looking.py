@@ -41,9 +41,9 @@ def audit(
     seed: int | None = None,
     out: Path | None = None,
 ) -> Callable[[], None]:
-    """Write down which labels of a run look wrong; returns what lists them, the worst first.
+    """Write down which labels of a run look wrong; returns a function that prints the worst.
 
-    So all is written before a word is said: whoever reads only the first lines, such as head, ends the command.
+    Everything is written before anything is printed: a reader that stops early, such as head, ends the command.
     """
     check_threshold(threshold)
     found = audit_run(run, method=method, seed=seed, threshold=threshold)

@@ -31,7 +31,7 @@ def own_config(word: str, text: str, task: Any) -> RunConfig:
 
 
 def begun_from(config: RunConfig) -> RunConfig | None:
-    """What a run on the user's own data would have been but for the flags typed, where the data are still there."""
+    """The configuration that a run on the user's own data had before any flags; None where the data are gone."""
     try:
         begun = own_config(config.data.path, config.data.text, config.training.task)
     except UserError:

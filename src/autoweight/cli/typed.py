@@ -90,7 +90,7 @@ def parse(kind: type[Arguments], base: RunConfig, words: list[str], **own: Any) 
 
 
 def _check_knobs_are_no_flags(words: list[str]) -> None:
-    """Say how a method's setting is given, to whom it looks like those of `data` and `training`."""
+    """Raise `UserError` for --METHOD.KNOB: settings of methods are given by --knob, unlike those of data."""
     for word in words:
         flag, _, value = word.partition("=")
         method, dot, knob = flag.removeprefix("--").partition(".")
@@ -122,7 +122,7 @@ def configured(base: RunConfig, typed: Trained | SearchArguments, **changes: Any
 
 
 def shipped(typed: Training) -> tuple[Training, tuple[str, ...]]:
-    """What was typed without a strategy that comes with the package, and its name: it is a method like others."""
+    """Turn --strategy with the name of a shipped strategy into the method of that name."""
     name = str(typed.strategy)
     return (replace(typed, strategy=None), (name,)) if name in SHIPPED else (typed, ())
 

@@ -136,7 +136,7 @@ def _read(place: Path, stamp: NDArray[np.int64]) -> TarIndex | None:
 
 
 def _keep(place: Path, stamp: NDArray[np.int64], index: TarIndex) -> None:
-    """In one move; ranks may do so at the same time, and folders may be read-only."""
+    """Save an index in one move, as other ranks may be doing the same; where the folder is read-only, do without."""
     partial = place.with_name(f".{place.name}.{os.getpid()}.npz")
     with suppress(OSError):
         try:

@@ -20,12 +20,10 @@ class Critics(nn.Module):
         super().__init__()
         self.embed = StageEmbedding(num_stages, embedding_size)
         sizes = [self.embed.output_size + len(bounds), *hidden, 1]
-        layers = [[nn.Linear(a, b) for a, b in itertools.pairwise(sizes)] for _ in range(num_critics)]
-        # The usual start of each layer, stacked over the critics.
-        self.weights = nn.ParameterList(
-            torch.stack([x.weight.detach().T for x in c]) for c in zip(*layers, strict=True)
-        )
-        self.biases = nn.ParameterList(torch.stack([x.bias.detach() for x in c]) for c in zip(*layers, strict=True))
+        critics = [[nn.Linear(a, b) for a, b in itertools.pairwise(sizes)] for _ in range(num_critics)]
+        layers = list(zip(*critics, strict=True))  # of each, every critic's own, with torch's usual start
+        self.weights = nn.ParameterList(torch.stack([own.weight.detach().T for own in layer]) for layer in layers)
+        self.biases = nn.ParameterList(torch.stack([own.bias.detach() for own in layer]) for layer in layers)
         self.register_buffer("bounds", bounds)
 
     def forward(self, state: Tensor, strategy_params: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from autoweight.config import SearchConfig
 from autoweight.data.digests import digests
 from autoweight.training.device import isolated
-from autoweight.training.schedules import told
+from autoweight.training.schedules import settings_and_rates
 from autoweight.workers import Problem
 
 
@@ -15,4 +15,4 @@ def fingerprint(problem: Problem, config: SearchConfig, seed: int) -> str:
     with isolated(problem.device):
         shapes = [tuple(parameter.shape) for parameter in problem.make_model().parameters()]
     search = replace(config, num_episodes=1)
-    return repr((search, *told(problem.training), problem.augmentation, seed, contents, shapes))
+    return repr((search, *settings_and_rates(problem.training), problem.augmentation, seed, contents, shapes))

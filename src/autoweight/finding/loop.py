@@ -181,8 +181,17 @@ class SearchLoop:
         error = float(returns.std() / sqrt(len(returns))) if len(returns) > 1 else self.workers.score_error
         archive, workers = self.archive, self.workers
         episodes = (archive.num_episodes + rounds) * workers.num_workers
-        cost = workers.network_steps, self.seconds, episodes, archive.num_dropped
-        return Found(table, gain, error, len(returns), candidates, *cost)
+        return Found(
+            table=table,
+            gain=gain,
+            gain_error=error,
+            repeats=len(returns),
+            candidates=candidates,
+            network_steps=workers.network_steps,
+            seconds=self.seconds,
+            episodes=episodes,
+            dropped=archive.num_dropped,
+        )
 
     def _tell(self, episode: int, stage: int, outcome: StageOutcome, returns: Tensor | None = None) -> None:
         config = self.config

@@ -1,1 +1,1 @@
-"""What a run shows a person: progress, tables, words."""
+"""What people see of a run: progress, tables, words, figures, and the page."""

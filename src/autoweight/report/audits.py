@@ -15,9 +15,9 @@ from autoweight.report.svg import Figure, heat_map
 from autoweight.runs.audit import Audit, audit_run
 from autoweight.runs.reading import RunView
 
-_WORST, _CLASSES, _MISTAKES = 20, 50, 12
-_MOST_CELLS, _CHOSEN = 40, 20  # classes a side: if there are more, so many are chosen
-ROOM = 1_400_000  # letters of pictures on a page
+_WORST, _CLASSES, _MISTAKES = 20, 50, 12  # rows of the tables, at most
+_MOST_CELLS, _CHOSEN = 40, 20  # classes on a side of the matrix: of more than 40, the 20 that are mistaken most
+ROOM = 1_400_000  # characters that a page's pictures may take
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class AuditView:
 def audit_view(run: RunView, audit: Audit | None = None, room: int = ROOM) -> AuditView | None:
     """An audit of a run, by default that by the first of its trainings that remembered samples.
 
-    Its pictures take no more than `room` letters.
+    Its pictures take no more than `room` characters.
     """
     audit = audit or audit_run(run.path)
     if audit is None or not audit.issues.num_seen:
@@ -104,7 +104,7 @@ def _truth(audit: Audit) -> tuple[float, tuple[float, float]] | None:
 
 
 def _classes(audit: Audit) -> list[dict[str, Any]]:
-    """Of every class with suspects: how many were seen, how many are suspects, and of what; the worst first."""
+    """Each class with suspects: samples seen, suspects, and what those most often seem to be; the worst class first."""
     issues = audit.issues
     given, bad = (issues[name][: issues.num_seen] for name in ("given_label", "is_label_issue"))
     names, counts = np.unique(given, return_counts=True)
@@ -121,7 +121,7 @@ def _classes(audit: Audit) -> list[dict[str, Any]]:
 
 
 def _pictures(audit: Audit, room: int) -> dict[int, str]:
-    """PNG pictures by the sample's index, as addresses that need no file: of every class the worst, while they fit."""
+    """PNG pictures as data addresses, by the sample's index: the worst of every class first, until the room is full."""
     columns = audit.columns
     if "pictures" not in columns or "pictured" not in columns:
         return {}
@@ -152,7 +152,7 @@ def _galleries(audit: Audit, pictures: dict[int, str]) -> list[tuple[str, list[d
 
 
 def _confusion(audit: Audit) -> list[Figure]:
-    """The matrix, of many classes of those that are mistaken most; nothing where it would be too large to count."""
+    """The matrix of all classes, or of those that are mistaken most; no figure where it is too large to compute."""
     issues = audit.issues
     try:
         matrix = issues.confusion

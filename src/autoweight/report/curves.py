@@ -61,7 +61,7 @@ def _warmup(run: RunView) -> tuple[float, float] | None:
 
 
 def _wrong(run: RunView) -> str:
-    """What a network had better not memorise: of numbers, none is simply wrong."""
+    """What a network should not memorise: a regression has outliers, not wrong labels."""
     return "outliers" if run.score == "test_r2" else "wrong labels"
 
 
@@ -265,7 +265,7 @@ def _spread(run: RunView) -> Figure | None:
 
 
 def _rows(run: RunView, method: str | None, what: str) -> list[tuple[float, list[Any]]]:
-    """What a method's first training tells of its weights, stage by stage, where that is a list."""
+    """The stages of a method's first training at which its log has a list of this name, and that list."""
     lines = next((lines for (name, _), lines in run.stages.items() if name == method), [])
     rows = [(float(line.get("stage") or 0) + 1, _of(line, what)) for line in lines]
     return [(x, values) for x, values in rows if isinstance(values, list) and values]

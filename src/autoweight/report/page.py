@@ -67,9 +67,9 @@ class RunPart:
 
 
 def write_report(runs: Sequence[Path], out: Path | None = None, audit: Audit | None = None) -> Path:
-    """Make the page of one or several runs; returns where it is: by default in the run's folder, or here for several.
+    """Write the page of one or several runs and return its path: by default in the run's folder, or here for several.
 
-    What a run lacks, since it goes on or was killed, the page says. It shows the `audit` that was asked for, if any.
+    The page says what a run lacks that still goes on or was killed. It shows `audit`, or else the run's default one.
     """
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined

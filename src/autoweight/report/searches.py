@@ -111,7 +111,7 @@ def _references(run: RunView) -> Figure | None:
 
 
 def _thinned(values: list[Any]) -> list[Any]:
-    """As many as can be told apart, the last among them."""
+    """About as many of the values as a chart can show, evenly spaced, the last among them."""
     return values[:: -max(1, len(values) // _MOST_EPISODES)][::-1]
 
 

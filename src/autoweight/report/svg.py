@@ -47,12 +47,12 @@ class Axes:
     left: float = _LEFT
 
     def x(self, value: float) -> float:
-        """Across."""
+        """How far right a value lies."""
         share = (value - self.x_low) / ((self.x_high - self.x_low) or 1)
         return round(self.left + share * (WIDTH - self.left - _RIGHT), 1)
 
     def y(self, value: float) -> float:
-        """Down."""
+        """How far down a value lies."""
         share = (value - self.y_low) / ((self.y_high - self.y_low) or 1)
         return round(self.height - _BOTTOM - share * (self.height - _BOTTOM - _TOP), 1)
 
@@ -79,11 +79,7 @@ def line_chart(
     x_ticks = [tick for tick in nice_ticks(axes.x_low, axes.x_high) if not whole or tick == int(tick)]
     parts = [_frame(axes, x_name, y_name, x_ticks, ticks)]
     if shade is not None:
-        begin, end = (axes.x(min(max(one, axes.x_low), axes.x_high)) for one in shade)
-        parts.append(
-            f'<rect class="shade" x="{begin}" y="{_TOP}" width="{end - begin:.1f}" height="{HEIGHT - _BOTTOM - _TOP}">'
-            "<title>warm-up: all samples count the same</title></rect>"
-        )
+        parts.append(_shaded(axes, *shade))
     if zero:
         parts.append(f'<path class="zero" d="M{left} {axes.y(0)}H{WIDTH - _RIGHT}"/>')
     if dots:
@@ -91,15 +87,7 @@ def line_chart(
     for number, one in enumerate(series):
         band = _band(axes, xs, one.band) if one.band else ""
         parts.append(f'<g class="s{number % _COLOURS}" data-series="{number}">{band}{_line(axes, xs, one.values)}</g>')
-    data = {
-        "x": list(xs),
-        "at": [axes.x(x) for x in xs],
-        "x_name": x_name,
-        "series": [{"name": one.name, "y": [_short(value) for value in one.values]} for one in series],
-    }
-    text = json.dumps(data, separators=(",", ":")).replace("&", "\\u0026").replace("<", "\\u003c")
-    chart = " tabindex='0' data-chart='" + text.replace("'", "\\u0027") + "'"
-    return _svg(parts, _alt(series, x_name, y_name), chart)
+    return _svg(parts, _alt(series, x_name, y_name), _chart_data(axes, xs, series, x_name))
 
 
 def heat_map(
@@ -177,6 +165,29 @@ def _frame(axes: Axes, x_name: str, y_name: str, x_ticks: list[float], y_ticks: 
         if axes.x_low <= tick <= axes.x_high:
             parts.append(f'<text x="{axes.x(tick)}" y="{bottom + 16}" text-anchor="middle">{tick:g}</text>')
     return "".join(parts) + _axis_names(x_name, y_name, HEIGHT, axes.left)
+
+
+def _shaded(axes: Axes, begin: float, end: float) -> str:
+    """The warm-up's part of a chart, as far as the chart shows it."""
+    left, right = (axes.x(min(max(x, axes.x_low), axes.x_high)) for x in (begin, end))
+    return (
+        f'<rect class="shade" x="{left}" y="{_TOP}" width="{right - left:.1f}" height="{HEIGHT - _BOTTOM - _TOP}">'
+        "<title>warm-up: all samples count the same</title></rect>"
+    )
+
+
+def _chart_data(axes: Axes, xs: Sequence[float], series: Sequence[Series], x_name: str) -> str:
+    """Attributes by which the page's script shows values."""
+    data = {
+        "x": list(xs),
+        "at": [axes.x(x) for x in xs],
+        "x_name": x_name,
+        "series": [{"name": one.name, "y": [_short(value) for value in one.values]} for one in series],
+    }
+    text = json.dumps(data, separators=(",", ":"))
+    for letter, escaped in (("&", "\\u0026"), ("<", "\\u003c"), ("'", "\\u0027")):
+        text = text.replace(letter, escaped)
+    return f" tabindex='0' data-chart='{text}'"
 
 
 def _room(labels: Iterable[str]) -> float:

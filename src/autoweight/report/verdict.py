@@ -13,7 +13,7 @@ from autoweight.runs.reading import RunView
 from autoweight.runs.tested import Tested, samples_tested
 
 _NORMAL = 1.96
-_LITTLE = 0.05  # chances below this are no longer called chance
+_LITTLE = 0.05  # a smaller probability is no longer called chance
 _ROUNDING = 1e-9  # points; equal differences differ by less
 _NOT_OURS = ("uniform", "early_stop", "oracle")
 _NO_TEST = (
@@ -35,7 +35,7 @@ class Gain(NamedTuple):
 
     @property
     def has_interval(self) -> bool:
-        """Whether an interval is told: not by differences that are all the same, as those of two seeds may be."""
+        """Whether there is an interval to tell; differences that are all equal, as two seeds' may be, give none."""
         return bool(self.over) and (self.high - self.low > _ROUNDING or self.chance not in (None, 1))
 
     @property

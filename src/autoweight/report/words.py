@@ -111,7 +111,7 @@ def gain_sentence(info: dict[str, Any]) -> str:
 
 
 def _trust(info: dict[str, Any]) -> str:
-    """The gain's interval, which the choice has flattered, and that it has; nothing where no weighting was chosen."""
+    """The gain's interval, and that choosing the best flatters it; empty where the choice was not to weigh."""
     gain, error = info["validation_gain"], info.get("validation_gain_error")
     if not gain or not error:
         return ""

@@ -92,8 +92,9 @@ class Comparison:
             made = self.method(name, splits)
             if config.command == "audit":
                 check_audit(name, made, config.training.task)
-            about = made, self.make_model, splits.train, splits.val, config.training, config.device
-            check_method(name, *about, self._trust)
+            check_method(
+                name, made, self.make_model, splits.train, splits.val, config.training, config.device, self._trust
+            )
             warn_where_far(made, config.training)
             if self.split:
                 check_split(name, made, config.training.batch_size, ranks)

@@ -56,7 +56,7 @@ def _task(config: RunConfig, splits: Splits) -> SearchTask:
 
 
 def _files_of(config: RunConfig) -> tuple[Any, ...]:
-    """What tells one reading from another: files, and all that is said of data of one's own."""
+    """What decides whether two tasks read the same data: the files, and of the user's own data every setting."""
     data = config.data
     own = (data, config.training.task) if data.dataset == OWN else ()
     return data.dataset, data.folder, *own

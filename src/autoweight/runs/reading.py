@@ -92,7 +92,7 @@ def read_run(path: Path) -> RunView:
 
 
 def told(method: str) -> str:
-    """What a method is told, as its card says it; nothing of one that has no card here."""
+    """What a method is told, from its card; empty for a method that is not known here."""
     return told_of(method) if method in METHODS else ""
 
 

@@ -23,7 +23,7 @@ def resumes(path: Path | None, resume: bool, ranks: Ranks) -> bool:
 
 
 def is_finished(path: Path | None, resume: bool, config: RunConfig | None, ranks: Ranks) -> bool:
-    """Whether there is nothing to do but to show a result, for which neither data nor device have to be there.
+    """Whether all that is left is to show the result, which needs neither data nor device.
 
     A search, whose `config` is given, is not finished where it is to run more episodes than it has.
     """

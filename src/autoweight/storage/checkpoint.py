@@ -16,7 +16,7 @@ _ZIP = b"PK\x03\x04"  # what torch.save begins with
 
 
 class AnotherJobError(UserError):
-    """The checkpoint is whole, but of another job; a run's folder, which has no file to choose, says it otherwise."""
+    """The checkpoint is whole, but of another job. The command line words it anew: a run has no file to choose."""
 
 
 class CheckpointFile:

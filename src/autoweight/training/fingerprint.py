@@ -7,7 +7,7 @@ from autoweight.data.digests import digest, digests
 from autoweight.data.labelled import Labelled
 from autoweight.methods.method import Method
 from autoweight.strategy import Strategy
-from autoweight.training.schedules import told
+from autoweight.training.schedules import settings_and_rates
 from autoweight.training.split import weigher_of
 from autoweight.training.steps import Slot
 
@@ -27,7 +27,7 @@ def fingerprint(slots: Sequence[Slot]) -> str:
         data = [contents(loader.samples) for loader in loaders]
         shapes = [tuple(parameter.shape) for parameter in slot.model.parameters()]
         own = slot.loader
-        facts.append((*told(slot.config), own.seed, own.augmentation, _kind(slot.method), data, shapes))
+        facts.append((*settings_and_rates(slot.config), own.seed, own.augmentation, _kind(slot.method), data, shapes))
     return repr(facts)
 
 

@@ -38,8 +38,8 @@ def learning_rate_at(config: TrainingConfig, step: int, total_steps: int) -> flo
     return config.learning_rate * share
 
 
-def told(config: TrainingConfig) -> tuple[TrainingConfig, list[float]]:
-    """A training as text can tell it, and rates along it: a function for a schedule has no text of its own."""
+def settings_and_rates(config: TrainingConfig) -> tuple[TrainingConfig, list[float]]:
+    """What tells a training from others, as text: where a schedule is a function, only its rates can tell it."""
     rates = [learning_rate_at(config, step, 20) for step in range(20)]
     return config if isinstance(config.schedule, str) else replace(config, schedule="constant"), rates
 

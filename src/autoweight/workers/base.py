@@ -127,7 +127,7 @@ class Crew(Protocol):
         """Train through a stage and look at the result."""
 
     def agreed(self, stop: bool) -> bool:
-        """What all ranks take a rank's wish to stop for."""
+        """Whether to stop, the same on all ranks."""
 
 
 class Workers(ABC):
@@ -143,7 +143,7 @@ class Workers(ABC):
     run_beside_the_host: bool = False
     """Whether the host is free while a stage trains."""
     fewest_slots = 1
-    """How many have to train side by side for a slot to come to the same to the bit, however many they are."""
+    """With at least as many side by side, what a slot comes to is the same to the bit, however many there are."""
     own_slots: Tensor
     """The slots that train here once the networks of a group differ: all, unless others run elsewhere."""
 
@@ -216,7 +216,7 @@ class Workers(ABC):
         return StageOutcome(loss, score[: self.num_workers], reference, reference_loss)
 
     def agreed(self, stop: bool) -> bool:
-        """Whether to stop, where it may be asked in several places."""
+        """Whether to stop, the same on all ranks."""
         return stop
 
     @property

@@ -133,7 +133,7 @@ class SeveralWorkers:
         return mean._replace(score=mean.reference_score + torch.stack(gains).mean(dim=0))
 
     def agreed(self, stop: bool) -> bool:
-        """What all ranks take a rank's wish to stop for."""
+        """Whether to stop, the same on all ranks."""
         return self.tasks[0].agreed(stop)
 
     def _gap(self, place: int, stage: int, outcome: StageOutcome) -> Tensor:

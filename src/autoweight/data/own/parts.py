@@ -20,7 +20,7 @@ _TEST_SEED = 0  # the test part is always the same: no search or choice ever see
 
 
 def labelled(rows: Rows, task: TaskName) -> Rows:
-    """The samples that have a label; says how many have none. Where several may be true, none may be, too."""
+    """The samples that have a label, with a warning on the others; where several may be true, those stay too."""
     missing = MISSING if task in ("regression", "huber") else {""}  # a class may be called none, a number may not
     there = np.array([rows.labels.ndim > 1 or label.lower() not in missing for label in rows.labels])
     if there.all():

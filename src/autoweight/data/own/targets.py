@@ -19,7 +19,7 @@ SEPARATOR = ";"
 _MOST_CLASSES = 50
 """More different labels than that need at least four samples each to be classes."""
 _FEW = 10
-"""Of as many samples or more, not each may have a label of its own."""
+"""A set of at least as many samples needs fewer different labels than samples."""
 
 
 class Targets(NamedTuple):
