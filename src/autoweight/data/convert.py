@@ -88,7 +88,7 @@ def as_data(
     return as_samples(data, task=task, label_key=reading.label_key)
 
 
-def of_part(name: str, convert: Callable[P, Set], *data: P.args, **how: P.kwargs) -> Set:
+def convert_part(name: str, convert: Callable[P, Set], *data: P.args, **how: P.kwargs) -> Set:
     """Convert a part of the data; an error names the part."""
     try:
         return convert(*data, **how)

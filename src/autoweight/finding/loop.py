@@ -214,7 +214,7 @@ class SearchLoop:
         if self.checkpoint is not None:
             self.checkpoint.save(
                 {
-                    "of": self._of,
+                    "of": self._fingerprint,
                     "agent": self.agent.state_dict(),
                     "archive": self.archive.state_dict(),
                     "choices": self.choices,
@@ -224,7 +224,7 @@ class SearchLoop:
             )
 
     @cached_property
-    def _of(self) -> str:
+    def _fingerprint(self) -> str:
         return "".join(fingerprint(problem, self.config, self.seed) for problem in self.workers.problems)
 
     def _restore(self) -> None:
@@ -232,7 +232,7 @@ class SearchLoop:
         if state is None:
             self._save()  # so that there is something to go on from at any moment
             return
-        if state.get("of") != self._of:
+        if state.get("of") != self._fingerprint:
             raise AnotherJobError("the checkpoint is of another search: use another file.")
         self.agent.load_state_dict(state["agent"])
         self.archive.load_state_dict(state["archive"])

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from autoweight.config import Augmentation, SearchConfig, TrainingConfig
 from autoweight.data import Samples, as_samples
-from autoweight.data.convert import DataLike, of_part
+from autoweight.data.convert import DataLike, convert_part
 from autoweight.data.labelled import Labelled
 from autoweight.data.labels import check_labels
 from autoweight.data.streamed import Streamed, warn_of_skipped
@@ -55,12 +55,12 @@ def samples_of(task: SearchTask, training: TrainingConfig) -> tuple[Labelled, Sa
     for name, data in {"train_data": task.train_data, "val_data": task.val_data}.items():
         use = "to train on" if name == "train_data" else "to choose strategies by"
         require(data is not None, f"{name} is missing: pass tensors or a map-style Dataset {use}.")
-    val = of_part("validation", as_samples, task.val_data, task=training.task)
+    val = convert_part("validation", as_samples, task.val_data, task=training.task)
     train: Any = task.train_data
     if not isinstance(train, Streamed) or getattr(task.val_data, "bad", None) is not train.bad:  # else the end says it
         warn_of_skipped(task.val_data, "validation")
     if not isinstance(train, Streamed):
-        train = of_part("training", as_samples, train, task=training.task)
+        train = convert_part("training", as_samples, train, task=training.task)
     num_classes = max(train.num_classes, val.num_classes)
     train = replace(train, num_classes=num_classes)
     if task.true_labels is not None:

@@ -155,7 +155,11 @@ def _weights(strategy: Strategy, stage: int, column: int) -> list[float]:
 
 def _describe_feature(who: str, scale: Scale, below: float, average: float, above: float) -> str:
     little = 0.05 * max(below, average, above)
-    change = "less" if above < below - little else "more" if above > below + little else "the same"
+    change = "the same"
+    if above < below - little:
+        change = "less"
+    elif above > below + little:
+        change = "more"
     values = (below, average, above)
     shown = ", ".join(f"{value:.2f} {place}" for value, place in zip(values, scale.places, strict=True))
     return f"{who} count {change} (weight {shown})"

@@ -13,7 +13,7 @@ from autoweight.audit.find import find_label_issues
 from autoweight.config import Augmentation, BadSamples, TaskName, TrainingConfig
 from autoweight.config.defaults import sensible_training
 from autoweight.data.checks import check_training_data
-from autoweight.data.convert import DataLike, as_data, of_part
+from autoweight.data.convert import DataLike, as_data, convert_part
 from autoweight.data.labelled import Labelled
 from autoweight.data.reading import Collate, Reading
 from autoweight.data.streamed import Streamed, warn_of_skipped
@@ -138,7 +138,9 @@ def _read(
 ) -> dict[str, Labelled]:
     """The parts that were given, by name, with one number of classes, on the device."""
     read = {
-        name: of_part(name, as_data, data, task, reading, stream) for name, data in given.items() if data is not None
+        name: convert_part(name, as_data, data, task, reading, stream)
+        for name, data in given.items()
+        if data is not None
     }
     num_classes = max(part.num_classes for part in read.values())
     return {name: replace(part, num_classes=num_classes).to(device) for name, part in read.items()}  # type: ignore[type-var]

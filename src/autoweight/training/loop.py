@@ -146,17 +146,17 @@ class _Run:
                 losses, bad_steps = steps.run(starts[stage], starts[stage + 1])
                 wait_for(device)
             self.seconds += (time.perf_counter() - began) / len(self.trainings)
-            mean_losses, first_bad_steps = self._of_all_ranks(losses.tolist(), bad_steps.tolist())
-            self._fail(first_bad_steps)
+            mean_losses, first_bad_steps = self._over_ranks(losses.tolist(), bad_steps.tolist())
+            self._note_failures(first_bad_steps)
             if all(self.failures):
                 break
             last_rate = learning_rate_at(self.config, starts[stage + 1] - 1, total_steps)
-            self._look(stage, mean_losses, last_rate)
+            self._report(stage, mean_losses, last_rate)
             self._save(stage + 1)
         of_each = zip(self.slots, self.failures, self.best, strict=True)
         return Outcome(self.seconds, [Trained(*parts) for parts in of_each])
 
-    def _of_all_ranks(self, losses: list[float], bad_steps: list[int]) -> tuple[list[float], list[int]]:
+    def _over_ranks(self, losses: list[float], bad_steps: list[int]) -> tuple[list[float], list[int]]:
         """Every training's loss and first bad step over the whole batches, from those of the ranks' parts."""
         of_ranks = self.ranks.gather((losses, bad_steps))
         losses_of = zip(*(own_losses for own_losses, _ in of_ranks), strict=True)  # of each training, every rank's
@@ -164,14 +164,14 @@ class _Run:
         first_bad_steps = [min((step for step in own if step >= 0), default=-1) for own in bad_of]
         return [fmean(own) for own in losses_of], first_bad_steps
 
-    def _fail(self, first_bad_steps: list[int]) -> None:
+    def _note_failures(self, first_bad_steps: list[int]) -> None:
         for number, (training, step) in enumerate(zip(self.trainings, first_bad_steps, strict=True)):
             if step >= 0 and not self.failures[number]:
                 what = f"the loss turned NaN or infinite at step {step}"
                 self.failures[number] = f"{training.name}: {what}: lower the learning rate, or look at the data."
 
-    def _look(self, stage: int, losses: list[float], learning_rate: float) -> None:
-        """Look at the validation set, and tell."""
+    def _report(self, stage: int, losses: list[float], learning_rate: float) -> None:
+        """Judge each network on the validation set, keep its best stage, and tell who listens."""
         for number, (training, slot) in enumerate(zip(self.trainings, self.slots, strict=True)):
             if self.failures[number]:
                 continue
@@ -193,7 +193,7 @@ class _Run:
         if self.checkpoint is not None:
             self.checkpoint.save(
                 {
-                    "of": self._of,
+                    "of": self._fingerprint,
                     "stage": next_stage,
                     "seconds": self.seconds,
                     "failures": self.failures,
@@ -203,7 +203,7 @@ class _Run:
             )
 
     @cached_property
-    def _of(self) -> str:
+    def _fingerprint(self) -> str:
         return fingerprint(self.slots)
 
     def _restore(self) -> None:
@@ -212,7 +212,7 @@ class _Run:
             for slot in self.slots:
                 slot.method.prepare()
             return
-        if state.get("of") != self._of:
+        if state.get("of") != self._fingerprint:
             why = "by its data, settings, seed, method or network"
             raise AnotherJobError(f"the checkpoint is of another training, {why}: use another file.")
         for slot, slot_state in zip(self.slots, state["slots"], strict=True):

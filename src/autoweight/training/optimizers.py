@@ -74,5 +74,6 @@ def copy_state(source: Optimizer, target: Optimizer, rows: Tensor) -> None:
     pairs = zip(source.param_groups[0]["params"], target.param_groups[0]["params"], strict=True)
     for old, new in pairs:
         for name, value in source.state.get(old, {}).items():
-            per_network = isinstance(value, Tensor) and value.shape == old.shape
-            target.state[new][name] = value[rows] if per_network else value.clone() if value is not None else None
+            if isinstance(value, Tensor):  # a tensor of another shape, such as Adam's step, is common to all networks
+                value = value[rows] if value.shape == old.shape else value.clone()
+            target.state[new][name] = value

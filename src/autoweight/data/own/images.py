@@ -1,6 +1,7 @@
 """Folders of class folders of images: decoded into memory, or read as they come."""
 
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -28,9 +29,7 @@ _PART_NAMES = {name for names in PARTS.values() for name in names}
 def read_images(path: Path, config: DataConfig) -> Parts:
     """The images of a folder of class folders, or of its parts train/, test/ (or val/) and trusted/."""
     pillow()
-    found = {
-        part: next((path / name for name in names if _has_folders(path / name)), None) for part, names in PARTS.items()
-    }
+    found = part_folders(path, _has_folders)
     folders = set(_folders(path))
     if found["train"] is None or not folders <= _PART_NAMES:
         parts = sorted(name for name in folders if name.lower() in _PART_NAMES and _has_folders(path / name))
@@ -40,9 +39,21 @@ def read_images(path: Path, config: DataConfig) -> Parts:
             "train/, test/ (or val/) and trusted/ there, in small letters, or name the folder of a part.",
         )
         return Parts(marked(_rows(path), path, config))
-    rows = {part: None if folder is None else _rows(folder) for part, folder in found.items()}
+    return read_parts(found, _rows, config)
+
+
+def part_folders(path: Path, holds_data: Callable[[Path], object]) -> dict[str, Path | None]:
+    """The folder of each part: the first of its names under which there are data."""
+    return {
+        part: next((path / name for name in names if holds_data(path / name)), None) for part, names in PARTS.items()
+    }
+
+
+def read_parts(folders: dict[str, Path | None], read: Callable[[Path], Rows], config: DataConfig) -> Parts:
+    """The rows of each part's folder, those to train on marked where a list trusts them."""
+    rows = {part: None if folder is None else read(folder) for part, folder in folders.items()}
     assert rows["train"] is not None
-    return Parts(marked(rows["train"], found["train"], config), rows["test"], rows["trusted"])
+    return Parts(marked(rows["train"], folders["train"], config), rows["test"], rows["trusted"])
 
 
 def encode_images(content: Content, config: DataConfig) -> Encoder:

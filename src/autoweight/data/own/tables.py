@@ -81,8 +81,10 @@ def label_words(column: NDArray[Any]) -> NDArray[np.str_]:
 
 
 def _word(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if math.isnan(value) else str(int(value)) if value.is_integer() else str(value)
+    if isinstance(value, float) and math.isnan(value):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return str(value).strip()
 
 
