@@ -69,14 +69,13 @@ def rare(search: SearchConfig) -> SearchConfig:
     Around a bias of 0 weights soon saturate; far below 0 they are nearly exponential in theta . f, and small steps of
     CMA-ES change much. (The other agents' steps stay as they are.)
     """
-    cmaes = replace(search.cmaes, sigma=0.1)
     return replace(
         search,
         features=("loss", "entropy", "label"),
         normalise=True,
         within_class=False,
         start={"bias": -4.0},
-        cmaes=cmaes,
+        cmaes=replace(search.cmaes, sigma=0.1),
     )
 
 

@@ -9,7 +9,6 @@ from autoweight.report.svg import Figure, Series, line_chart
 from autoweight.report.verdict import chosen_method
 from autoweight.runs.reading import RunView
 
-_STAGE = "stage"
 _MOST_CLASSES = 8  # lines that can still be told apart
 _WELL_BELOW = 0.9  # a smaller fall is a wobble
 Line = dict[str, Any]
@@ -86,10 +85,17 @@ def _by_method(
     if not series:
         return None
     if one_is_enough:
-        by_stage = [set(values) - {None} for values in zip(*(one.values for one in series), strict=True)]
-        if all(len(values) <= 1 for values in by_stage):
-            series = [Series("all methods", [next(iter(values), None) for values in by_stage])]
-    svg = line_chart(xs, series, x_name=_STAGE, y_name=y_name, shade=_warmup(run), zero=zero)
+        found = [set(values) - {None} for values in zip(*(one.values for one in series), strict=True)]
+        if all(len(values) <= 1 for values in found):
+            series = [Series("all methods", [next(iter(values), None) for values in found])]
+    return _by_stage(run, title, look_for, xs, series, y_name, zero=zero)
+
+
+def _by_stage(
+    run: RunView, title: str, look_for: str, xs: list[float], series: list[Series], y_name: str, *, zero: bool = False
+) -> Figure:
+    """Lines over stages, with the warm-up shaded."""
+    svg = line_chart(xs, series, x_name="stage", y_name=y_name, shade=_warmup(run), zero=zero)
     return Figure(title, look_for, svg, tuple(one.name for one in series))
 
 
@@ -201,8 +207,7 @@ def _pair(run: RunView, method: str, title: str, names: dict[str, str], what: st
         series += [Series(name, one.values, one.band) for one in found]
     if not series or len({len(one.values) for one in series}) > 1:
         return None
-    svg = line_chart(xs, series, x_name=_STAGE, y_name=f"mean {what}", shade=_warmup(run), zero=True)
-    return Figure(title, look_for, svg, tuple(one.name for one in series))
+    return _by_stage(run, title, look_for, xs, series, f"mean {what}", zero=True)
 
 
 def _effective(run: RunView) -> Figure | None:
@@ -227,14 +232,9 @@ def _classes(run: RunView) -> Figure | None:
     chosen = order if len(order) <= _MOST_CLASSES else order[: _MOST_CLASSES // 2] + order[-_MOST_CLASSES // 2 :]
     names = _class_names(run, method, len(last))
     series = [Series(names[k], [values[k] if k < len(values) else None for _, values in rows]) for k in chosen]
-    svg = line_chart([x for x, _ in rows], series, x_name=_STAGE, y_name="mean weight", shade=_warmup(run))
     which = "all classes" if len(chosen) == len(last) else "those with the least and the most at the end"
-    return Figure(
-        f"Mean weight by class, {method}",
-        f"One seed, {which}. A class far below the others is being forgotten, or has the most wrong labels.",
-        svg,
-        tuple(one.name for one in series),
-    )
+    look_for = f"One seed, {which}. A class far below the others is being forgotten, or has the most wrong labels."
+    return _by_stage(run, f"Mean weight by class, {method}", look_for, [x for x, _ in rows], series, "mean weight")
 
 
 def _class_names(run: RunView, method: str | None, count: int) -> list[str]:
@@ -256,12 +256,12 @@ def _spread(run: RunView) -> Figure | None:
         Series("5 %", columns[0]),
         Series("95 %", columns[4]),
     ]
-    svg = line_chart([x for x, _ in rows], series, x_name=_STAGE, y_name="weight", shade=_warmup(run), zero=True)
     look_for = (
         "One seed; shaded is the middle half of the samples. Two groups drift apart where samples are taken for right "
         "or wrong; lines that stay together weigh nothing."
     )
-    return Figure(f"Spread of the weights, {method}", look_for, svg, tuple(one.name for one in series))
+    xs = [x for x, _ in rows]
+    return _by_stage(run, f"Spread of the weights, {method}", look_for, xs, series, "weight", zero=True)
 
 
 def _rows(run: RunView, method: str | None, what: str) -> list[tuple[float, list[Any]]]:
