@@ -131,13 +131,13 @@ def test_what_a_streamed_step_takes_from_outside_compiles_whole_and_once(replays
     assert len(compilations) == 1
 
 
-def test_a_lane_hands_over_in_order_through_two_rooms():
+def test_a_lane_hands_over_in_order_through_two_buffers():
     places = [torch.zeros(2), torch.zeros(3, dtype=torch.uint8)]
     lane, addresses = Lane(places), [place.data_ptr() for place in places]
     for value in range(1, 6):
         lane.put([torch.full((2,), float(value)), torch.full((3,), value, dtype=torch.uint8)])
         assert [place.tolist() for place in places] == [[value] * 2, [value] * 3]
-    assert [room[0].tolist() for room in lane.rooms] == [[5.0, 5.0], [4.0, 4.0]]
+    assert [buffer[0].tolist() for buffer in lane.buffers] == [[5.0, 5.0], [4.0, 4.0]]
     assert addresses == [place.data_ptr() for place in places]
 
 

@@ -1,7 +1,4 @@
-"""What a network is fed: a tensor, a tuple of tensors (positional arguments), or a dict of them (named ones).
-
-And what it answers.
-"""
+"""What a network is fed: a tensor, a tuple of tensors (positional arguments), or a dict of them (named ones)."""
 
 from collections.abc import Callable
 from typing import Any

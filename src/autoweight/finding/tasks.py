@@ -57,7 +57,8 @@ def samples_of(task: SearchTask, training: TrainingConfig) -> tuple[Labelled, Sa
         require(data is not None, f"{name} is missing: pass tensors or a map-style Dataset {use}.")
     val = convert_part("validation", as_samples, task.val_data, task=training.task)
     train: Any = task.train_data
-    if not isinstance(train, Streamed) or getattr(task.val_data, "bad", None) is not train.bad:  # else the end says it
+    # Parts of one stream share what is bad: then the search's end says it for both.
+    if not isinstance(train, Streamed) or getattr(task.val_data, "bad", None) is not train.bad:
         warn_of_skipped(task.val_data, "validation")
     if not isinstance(train, Streamed):
         train = convert_part("training", as_samples, train, task=training.task)

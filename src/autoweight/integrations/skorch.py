@@ -48,12 +48,12 @@ class _Weighted:
         return super().initialize()  # type: ignore[misc]
 
     def get_split_datasets(self, X: Any, y: Any = None, **params: Any) -> Any:  # noqa: N803
-        """Keep in mind what was given, whose rows batches have to tell."""
+        """Remember what was given: batches have to tell which of its rows they hold."""
         self._given = X
         return super().get_split_datasets(X, y, **params)  # type: ignore[misc]
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
-        """Let training batches tell the rows that they are made of."""
+        """Add to training batches which rows they hold."""
         if training and self.weigher_ is not None:
             dataset = _Indexed(dataset, self._given)
         self._given = None  # a net is pickled without its data

@@ -109,7 +109,7 @@ def _axis(strategy: Strategy, column: int) -> tuple[list[float], str]:
 
 
 def _weights(strategy: Strategy, stage: int, column: int, values: list[float]) -> list[float]:
-    """Of a strategy whose weights are normalised, before they are."""
+    """The weights at these values of a feature, the others at 0; before a batch's are normalised, where they are."""
     features = torch.zeros(len(values), len(strategy.rule.features))
     features[:, column] = torch.tensor(values)
     weights: list[float] = weigh(features, strategy.table[stage, : features.shape[1] + 1].cpu()).tolist()

@@ -27,7 +27,7 @@ _NOTHING = 0.1  # weights below this say nothing about who counts more
 
 
 class Scale(NamedTuple):
-    """What a feature is measured on: where it is looked at, and what these places are called."""
+    """How a feature is described: the values at which its weights are told, and what these values are called."""
 
     values: tuple[float, float, float] = (-1.0, 0.0, 1.0)
     places: tuple[str, str, str] = ("below", "at", "above average")

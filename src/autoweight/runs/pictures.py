@@ -16,9 +16,10 @@ _OVERALL = 20
 
 
 def pictures_of(samples: Labelled, margins: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """`pictures` `[n, height, width, channels]` of 0 to 255, and whose they are (`pictured`); nothing but for images.
+    """Small images of the samples with the smallest margins, over all and in the classes that have the worst.
 
-    They are of the samples with the smallest margins, over all and in the classes that have the worst.
+    `pictures` are `[n, height, width, channels]` of 0 to 255, `pictured` the samples' positions; empty unless inputs
+    are images.
     """
     shape = samples.input_shape
     if not (isinstance(shape, tuple) and len(shape) == 3 and shape[0] in (1, 3)):

@@ -85,34 +85,34 @@ class StreamedFeed(Feed):
 class Lane:
     """Takes tensors from the host to fixed places, beside the work that is under way on a GPU.
 
-    They wait in one of two rooms on the device, filled on a stream of its own while the step before still computes, and
-    step into their places once that is done. The host is never more than two steps ahead, so that little memory is
-    taken. On a CPU all of that happens at once, one after the other.
+    They are copied into one of two buffers on the device, by a stream of its own while the step before still computes,
+    and from there to their places once that step is done. The host is never more than two steps ahead, so that little
+    memory is taken. On a CPU all of that happens at once, one after the other.
     """
 
     def __init__(self, places: list[Tensor]) -> None:
         self.places = places
         self.kinds = [(place.shape, place.dtype) for place in places]
-        self.rooms = [[torch.empty_like(place) for place in places] for _ in range(2)]
-        self.left: list[torch.cuda.Event | None] = [None, None]
+        self.buffers = [[torch.empty_like(place) for place in places] for _ in range(2)]
+        self.emptied: list[torch.cuda.Event | None] = [None, None]
         self.turn = 0
         self.stream = torch.cuda.Stream(places[0].device) if places[0].is_cuda else None
         if self.stream is not None:
-            self.stream.wait_stream(torch.cuda.current_stream())  # what used the rooms' memory before
+            self.stream.wait_stream(torch.cuda.current_stream())  # what used the buffers' memory before
 
     def put(self, values: list[Tensor]) -> None:
         """Let values from the host take the places, after all that was given to the current stream before."""
-        room, left = self.rooms[self.turn], self.left[self.turn]
-        if left is not None:
-            left.synchronize()
+        buffer, emptied = self.buffers[self.turn], self.emptied[self.turn]
+        if emptied is not None:
+            emptied.synchronize()
         with self._beside():
-            for place, value in zip(room, values, strict=True):
+            for place, value in zip(buffer, values, strict=True):
                 place.copy_(value, non_blocking=True)
         if self.stream is not None:
             torch.cuda.current_stream().wait_stream(self.stream)
-        for place, value in zip(self.places, room, strict=True):
+        for place, value in zip(self.places, buffer, strict=True):
             place.copy_(value, non_blocking=True)
-        self.left[self.turn] = None if self.stream is None else torch.cuda.current_stream().record_event()
+        self.emptied[self.turn] = None if self.stream is None else torch.cuda.current_stream().record_event()
         self.turn = 1 - self.turn
 
     def _beside(self) -> AbstractContextManager[object]:

@@ -119,9 +119,10 @@ def replica(model: nn.Module) -> nn.Module:
 
 
 def global_mean(task: Task, ranks: Ranks, may_skip: bool = False) -> Callable[[Tensor, Tensor | None, Tensor], Tensor]:
-    """A mean whose average over the ranks is that over the whole batch, also where some have more that count.
+    """The mean for each rank's part of a batch: averaged over the ranks, these are the mean over the whole batch.
 
-    So they have where labels do not count, or where a stream `may_skip` samples that cannot be read.
+    Ranks can have different numbers of samples that count: where some labels do not, or where a stream `may_skip`
+    samples that cannot be read.
     """
     if task.counts is None and not may_skip:
         return task.mean

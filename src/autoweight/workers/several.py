@@ -83,7 +83,7 @@ class SeveralWorkers:
         ]
         self.largest_gaps: list[float] = []
         self._said_headroom = False
-        self._gone_before = 0
+        self._steps_before = 0  # those of a search that goes on from a checkpoint
 
     @property
     def problem(self) -> Problem:
@@ -103,11 +103,11 @@ class SeveralWorkers:
     @property
     def network_steps(self) -> int:
         """Steps of all networks, those of oracles included."""
-        return self._gone_before + sum(workers.network_steps for workers in [*self.tasks, *self.oracles] if workers)
+        return self._steps_before + sum(workers.network_steps for workers in [*self.tasks, *self.oracles] if workers)
 
     @network_steps.setter
     def network_steps(self, steps: int) -> None:
-        self._gone_before += steps - self.network_steps
+        self._steps_before += steps - self.network_steps
 
     def begin(self, seed: int) -> None:
         """Start an episode of every task; after the first, say where nothing can be won."""
