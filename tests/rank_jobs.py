@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -24,6 +23,7 @@ from autoweight.training.task import TASKS
 from autoweight.workers import DistributedWorkers, GraphedWorkers, Problem, SequentialWorkers, StackedWorkers, graphed
 
 from .conftest import make_blobs
+from .test_captured import run_at_every_replay
 
 TRAINING = TrainingConfig(epochs=4, batch_size=16, num_stages=4, drop_stages=(3,), weight_decay=1e-3)
 KINDS = {"stacked": StackedWorkers, "sequential": SequentialWorkers, "graphed": GraphedWorkers}
@@ -44,7 +44,7 @@ CASES = [(kind, rule, starts) for kind in KINDS for rule, starts in (("loss", 2)
 
 def episode(kind: str, rule: str, num_starts: int, of: ranks.Ranks) -> list:
     """What an episode's stages came to; graphs are replaced by what they would have captured."""
-    captured.capture = graphed.capture = lambda work: SimpleNamespace(replay=work)
+    captured.capture = graphed.capture = run_at_every_replay
     captured.fork = graphed.fork = lambda works: [work() for work in works]
     workers = KINDS[kind](problem(RULES[rule]), len(PARAMS), num_starts)
     if of.size > 1:
