@@ -1,5 +1,6 @@
 import io
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from autoweight.report import progress
 from autoweight.report.strategies import strategy_figures
 from autoweight.report.tables import comparison_table, standard_error
 from autoweight.report.words import describe, idea
+from autoweight.runs.reading import RunView
 from autoweight.runs.result import recovered_fractions
 
 
@@ -33,6 +35,10 @@ RESULT = {
 SCORES = {name: values["test_accuracy"] for name, values in RESULT["methods"].items()}
 
 
+def table_of(result):
+    return comparison_table(RunView(Path(), None, [], result, True, None))
+
+
 def test_recovered_fractions_by_hand():
     assert recovered_fractions(SCORES) == pytest.approx({"uniform": 0.0, "law": 0.84, "oracle": 1.0})
     assert recovered_fractions({"uniform": SCORES["uniform"]}) == {}
@@ -41,15 +47,26 @@ def test_recovered_fractions_by_hand():
 
 
 def test_table_has_means_standard_errors_and_gaps():
-    text = shown(comparison_table({**RESULT, "recovered": recovered_fractions(SCORES)}))
+    text = shown(table_of({**RESULT, "recovered": recovered_fractions(SCORES)}))
     (law,) = [line for line in text.splitlines() if "law" in line]
     assert all(part in law for part in ("93.00", "1.00", "0.84"))
     assert standard_error([0.70, 0.74]) == pytest.approx(0.02)
 
 
+def test_what_is_closed_of_a_gap_that_may_be_chance_is_a_dash():
+    methods = {name: dict(values) for name, values in RESULT["methods"].items()}
+    methods["oracle"]["test_accuracy"] = [0.69, 0.76]
+    scores = {name: values["test_accuracy"] for name, values in methods.items()}
+    assert recovered_fractions(scores)["law"] > 10
+    text = shown(table_of({**RESULT, "methods": methods, "recovered": recovered_fractions(scores)}))
+    (law,) = [line for line in text.splitlines() if "law" in line]
+    assert " - " in law
+    assert "The oracle's lead over no weighting could be chance" in " ".join(text.split())
+
+
 def test_table_of_one_seed_without_an_oracle():
     methods = {"focal": {"test_accuracy": [0.5], "train_seconds": [1.0]}}
-    text = shown(comparison_table({"recipe": "x", "seeds": [0], "methods": methods, "recovered": {}}))
+    text = shown(table_of({"recipe": "x", "seeds": [0], "methods": methods, "recovered": {}}))
     assert "50.00" in text
     assert "recovered" not in text
 

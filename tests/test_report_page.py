@@ -16,6 +16,7 @@ import autoweight as aw
 from autoweight.cli.run import run
 from autoweight.recipes import get_recipe
 from autoweight.report.audits import audit_view
+from autoweight.report.intervals import combined_half_width, half_width
 from autoweight.report.page import write_report
 from autoweight.report.verdict import gain_over, mcnemar, over_samples, over_seeds, verdict
 from autoweight.runs.log import LOGS, numbers
@@ -98,7 +99,7 @@ def test_a_comparison_ends_with_its_page(whole, capsys):
     shown = re.findall(r'class="picture (run1-p\d+)"', page.text)
     assert len(shown) > len(pictures)
     assert all(f".{name}{{background-image" in page.text for name in shown)
-    assert "Recovered is how much of the gap between uniform and the oracle" in page.text
+    assert ("Recovered is how much of the gap" in page.text) != ("what others close of it cannot be told" in page.text)
     assert "To repeat it: <code>autoweight compare --config" in page.text
     run(["report", str(whole)])
     assert capsys.readouterr().out == f"report: {whole / 'report.html'}\n"
@@ -122,7 +123,7 @@ def test_a_search_alone(searched):
     assert "Loss gap along episodes of the search" in page.text
     assert "Theta by stage" in page.text
     assert "No record of a method's training that has ended" in page.text
-    assert "In the search&#39;s proxies" in page.text
+    assert "no candidate was better than no weighting" in page.text or "In the search&#39;s proxies" in page.text
     returns = [line["returns"] for line in read_run(searched).of("search") if "returns" in line]
     assert [len(one) for one in returns] == [5] * 4  # two episodes, two rounds of choosing
 
@@ -227,6 +228,26 @@ def test_intervals_against_hand_computed_values():
     assert mcnemar(500, 450) == pytest.approx(0.112, abs=5e-3)  # counted
 
 
+def test_two_seeds_are_judged_over_their_test_samples_too(tmp_path):
+    draw = np.random.default_rng(0)
+    other = draw.random((2, 500)) < 0.7
+    own = other | (draw.random((2, 500)) < [[0.3], [0.34]])  # nine and ten points ahead, or so
+    differences = [100 * float(a.mean() - b.mean()) for a, b in zip(own, other, strict=True)]
+    pairs = list(zip(own, other, strict=True))
+    alone, both = over_seeds(differences), over_seeds(differences, pairs)
+    assert both.mean == alone.mean == pytest.approx(np.mean(differences))
+    assert alone.may_be_chance
+    assert not both.may_be_chance
+    assert both.over == "2 seeds and 500 test samples"
+    of_samples = 100 * (own.astype(float) - other).mean(axis=0).std() / sqrt(500)
+    assert (both.high - both.low) / 2 > 1.96 * of_samples
+    same = [pairs[0], pairs[0]]  # seeds that are one tell nothing new: the test samples remain
+    alike = over_seeds([differences[0]] * 2, same)
+    assert (alike.high - alike.low) / 2 == pytest.approx(196 * (own[0].astype(float) - other[0]).std() / sqrt(500))
+    wide = combined_half_width(100.0, 1.0, 2)  # where seeds differ by much, they alone count
+    assert wide == pytest.approx(half_width(100.0, 2), rel=1e-3)
+
+
 def test_one_seed_is_judged_over_the_test_samples(whole, tmp_path):
     folder = tmp_path / "one"
     shutil.copytree(whole, folder)
@@ -250,9 +271,11 @@ def test_a_search_is_judged_in_the_unit_of_its_gain():
     view.config = get_recipe("digits-noise")
     assert "it was 62.0 (standard error 2.0) points ahead of no weighting" in verdict(view)[0]
     result["search"] |= {"validation_repeats": 3, "candidates": 30}
-    said = verdict(view)[0]
+    said = verdict(view).sentence
     assert "By 3 repeats, its 95 % interval is 53.4 to 70.6. It is the best of 30 candidates in the very" in said
     assert "hardly chance" not in said
+    result["search"] |= {"validation_gain": 0.0, "validation_gain_error": 0.0}
+    assert verdict(view).sentence == "On the validation set, no candidate was better than no weighting."
 
 
 def test_every_method_says_what_it_is_told():

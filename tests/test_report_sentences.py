@@ -17,7 +17,7 @@ from autoweight.report.curves import training_curves, weight_figures
 from autoweight.report.page import _facts, _rows, _scores, write_report
 from autoweight.report.searches import noise_sentence
 from autoweight.report.tables import comparison_table
-from autoweight.report.verdict import gain_over, verdict
+from autoweight.report.verdict import gain_over, gap_is_unsure, verdict
 from autoweight.runs.audit import Audit
 from autoweight.runs.reading import RunView, read_run
 from autoweight.runs.result import recovered_fractions
@@ -48,12 +48,12 @@ def test_scores_on_training_samples_are_called_so(audits):
     view, text = read_run(audits / "plain"), (audits / "plain" / "report.html").read_text()
     assert samples_tested(view) == "training"
     assert "Last epoch on the training samples, since nothing was split off to test on, 1 seed" in text
-    assert verdict(view)[-1].startswith("Scores are on the training samples")
-    assert "last-epoch training accuracy" in comparison_table(view.result, samples_tested(view)).title
+    assert verdict(view).notes[-1].startswith("Scores are on the training samples")
+    assert "last-epoch training accuracy" in comparison_table(view).title
     view, text = read_run(audits / "tested"), (audits / "tested" / "report.html").read_text()
     assert samples_tested(view) == "test"
     assert "Last epoch on the test set" in text
-    assert "training samples" not in " ".join(verdict(view))
+    assert "training samples" not in " ".join([verdict(view).sentence, *verdict(view).notes])
 
 
 def test_commands_quote_and_words_wrap(audits):
@@ -88,17 +88,19 @@ def compared(**scores):
 def test_a_gap_that_may_be_chance_is_not_said_to_be_closed():
     uniform, auto = [0.70, 0.71, 0.72], [0.74, 0.75, 0.76]
     sure = verdict(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.81, 0.825]))
-    assert sure[-1] == "auto closes 39 % of the gap between no weighting and the oracle."
+    assert sure.notes[-1] == "auto closes 39 % of the gap between no weighting and the oracle."
     unsure = verdict(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.61, 0.78]))
-    assert unsure[-1] == "The oracle's lead over no weighting could be chance: what auto closes of it cannot be told."
+    assert unsure.notes == []
+    assert gap_is_unsure(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.61, 0.78]))
+    assert _rows(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.61, 0.78]))[1].recovered is None
 
 
 def test_seeds_that_all_differ_by_the_same_tell_no_interval():
     view = compared(uniform=[0.8, 0.7], auto=[0.798, 0.698])
-    assert verdict(view) == [
+    assert verdict(view).sentence == (
         "auto is 0.2 points behind training without weights, the same on each of 2 seeds; that tells no interval, nor "
         "whether it is chance."
-    ]
+    )
     assert not _rows(view)[1].over_uniform.has_interval
 
 
@@ -108,10 +110,10 @@ def test_answers_that_are_all_alike_are_no_gain(tmp_path):
     for name in ("uniform", "auto"):
         right = {"test_right": np.array([True, False, True]), "test_count": np.array(3)}
         write_columns(samples_file(tmp_path, name, 0), right)
-    assert verdict(view) == [
+    assert verdict(view).sentence == (
         "auto and training without weights are right on the very same of 3 test samples, one seed: another seed may "
         "differ."
-    ]
+    )
     assert not _rows(view)[1].over_uniform.has_interval
     several = verdict(compared(uniform=[0.8, 0.7], auto=[0.8, 0.7]))
     assert several[0].startswith("auto is level with training without weights, the same on each of 2 seeds")

@@ -30,7 +30,6 @@ from autoweight.runs.log import LOGS, check_log
 from autoweight.runs.reading import read_run
 from autoweight.runs.result import make_result
 from autoweight.runs.shared import is_finished, opened, resumes
-from autoweight.runs.tested import samples_tested
 from autoweight.storage.checkpoint import AnotherJobError
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
@@ -187,7 +186,7 @@ def _show(folder: RunFolder, place: Place, strategy: Strategy | None = None, use
         if dropped := strategy.info.get("dropped_trainings"):
             print(f"{dropped} trainings of the search blew up and were left out.")
     if result["methods"]:
-        console.print(comparison_table(result, samples_tested(read_run(folder.path))))
+        console.print(comparison_table(read_run(folder.path)))
     print(f"run folder: {folder.path}")
     if use:
         print(use)

@@ -17,7 +17,7 @@ from autoweight.report.searches import loss_gap_figure, noise_sentence, search_f
 from autoweight.report.strategies import auto_figure, strategy_figures
 from autoweight.report.svg import Figure, dot_chart
 from autoweight.report.tables import standard_error
-from autoweight.report.verdict import Gain, gain_over, verdict
+from autoweight.report.verdict import UNSURE_GAP, Gain, Verdict, gain_over, gap_is_unsure, recovered, verdict
 from autoweight.report.words import describe, idea
 from autoweight.runs.audit import Audit, damaged_samples
 from autoweight.runs.reading import RunView, read_run, told
@@ -50,8 +50,9 @@ class RunPart:
 
     number: int
     run: RunView
-    verdict: list[str]
+    verdict: Verdict
     methods: list[MethodRow]
+    unsure_gap: str
     tested: Tested
     scores: Figure | None
     curves: list[Figure]
@@ -105,12 +106,15 @@ def _part(run: RunView, audit: Audit | None, number: int, of: int) -> RunPart:
     gap = loss_gap_figure(run)
     searched = bool(run.of("search"))
     labels = audit_view(run, audit, ROOM // of)
-    lead = [labels.sentence] if labels is not None and run.config is not None and run.config.command == "audit" else []
+    said = verdict(run)
+    if labels is not None and run.config is not None and run.config.command == "audit":
+        said = Verdict(labels.sentence, said.comparisons, [said.sentence, *said.notes])
     return RunPart(
         number=number,
         run=run,
-        verdict=lead + verdict(run),
+        verdict=said,
         methods=rows,
+        unsure_gap=UNSURE_GAP if gap_is_unsure(run) else "",
         tested=tested,
         scores=_scores(rows, f"{tested} {run.score_name}"),
         curves=training_curves(run),
@@ -127,7 +131,7 @@ def _part(run: RunView, audit: Audit | None, number: int, of: int) -> RunPart:
 
 
 def _rows(run: RunView) -> list[MethodRow]:
-    rows = []
+    rows, closed = [], recovered(run)
     for name, values in run.result.get("methods", {}).items():
         scores = [100 * score for score in values[run.score]]
         rows.append(
@@ -135,7 +139,7 @@ def _rows(run: RunView) -> list[MethodRow]:
                 name=name,
                 score=fmean(scores),
                 error=standard_error(scores) if len(scores) > 1 else None,
-                recovered=run.result.get("recovered", {}).get(name),
+                recovered=closed.get(name),
                 over_uniform=gain_over(run, name, "uniform"),
                 over_early_stop=gain_over(run, name, "early_stop"),
                 seconds=fmean(values["train_seconds"]),

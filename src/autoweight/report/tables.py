@@ -1,19 +1,23 @@
 """Results as tables for the terminal."""
 
 from statistics import fmean, stdev
-from typing import Any
 
 from rich.table import Table
 
-from autoweight.runs.tested import Tested
+from autoweight.report.verdict import UNSURE_GAP, gap_is_unsure, recovered
+from autoweight.runs.reading import RunView
+from autoweight.runs.tested import samples_tested
 
 
-def comparison_table(result: dict[str, Any], tested: Tested = "test") -> Table:
+def comparison_table(run: RunView) -> Table:
     """Mean accuracy with its standard error over seeds, share of the oracle gap closed, and time, by method."""
+    result, closed = run.result, recovered(run)
     seeds = result["seeds"]
     score = result.get("score", "test_accuracy")
     name = score.removeprefix("test_").replace("_", "-")
-    table = Table(title=f"{result['recipe']}: last-epoch {tested} {name}, {len(seeds)} seed{'s' * (len(seeds) > 1)}")
+    title = f"{result['recipe']}: last-epoch {samples_tested(run)} {name}, {len(seeds)} seed{'s' * (len(seeds) > 1)}"
+    unsure = bool(result["recovered"]) and gap_is_unsure(run)
+    table = Table(title=title, caption=UNSURE_GAP if unsure else None)
     table.add_column("method")
     table.add_column(f"{name} %", justify="right")
     table.add_column("std. error", justify="right")
@@ -27,7 +31,7 @@ def comparison_table(result: dict[str, Any], tested: Tested = "test") -> Table:
         accuracies = values[score]
         row = [method, f"{100 * fmean(accuracies):.2f}", format_error(accuracies)]
         if result["recovered"]:
-            row.append(f"{result['recovered'][method]:z.2f}")
+            row.append(f"{closed[method]:z.2f}" if method in closed else "-")
         row += [f"{100 * fmean(values[key]):.2f}" if key in values else "" for key in beside]
         table.add_row(*row, f"{fmean(values['train_seconds']):.2f}")
     return table

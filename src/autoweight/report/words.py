@@ -97,6 +97,8 @@ def idea(weigher: Weigher, short: bool = False) -> list[str]:
 
 def gain_sentence(info: dict[str, Any]) -> str:
     """What a search saw of its strategy, from what it left in its file, and how far that can be trusted."""
+    if chose_nothing(info):
+        return "On the validation set, no candidate was better than no weighting."
     gain, error = 100 * info["validation_gain"], info.get("validation_gain_error")
     about = "" if error is None else f" (standard error {100 * error:.1f})"
     if (tasks := info.get("num_tasks", 1)) > 1:
@@ -110,8 +112,13 @@ def gain_sentence(info: dict[str, Any]) -> str:
     return f"{said}, late stages counting more.{_trust(info)}"
 
 
+def chose_nothing(info: dict[str, Any]) -> bool:
+    """Whether a search took no weighting, which alone is level with its reference in every round."""
+    return info["validation_gain"] == 0 and not info.get("validation_gain_error") and info.get("reward") != "plain"
+
+
 def _trust(info: dict[str, Any]) -> str:
-    """The gain's interval, and that choosing the best flatters it; empty where the choice was not to weigh."""
+    """The gain's interval, and that choosing the best flatters it."""
     gain, error = info["validation_gain"], info.get("validation_gain_error")
     if not gain or not error:
         return ""

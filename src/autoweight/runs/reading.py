@@ -1,6 +1,7 @@
 """What a run has written so far, read back leniently: a run may still go on, be killed, or be damaged in places."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -60,9 +61,9 @@ class RunView:
         """The metrics lines of an event."""
         return [line for line in self.lines if line.get("event") == event]
 
-    def samples(self, method: str, seed: int) -> Columns | None:
-        """What a training left of its samples."""
-        return read_columns(samples_file(self.path, method, seed))
+    def samples(self, method: str, seed: int, only: Collection[str] = ()) -> Columns | None:
+        """What a training left of its samples, or `only` these columns of it."""
+        return read_columns(samples_file(self.path, method, seed), only)
 
 
 def is_run(path: Path) -> bool:
@@ -100,7 +101,8 @@ def _config(path: Path, missing: list[str]) -> RunConfig | None:
     try:
         return load_config(path / "config.yaml")
     except UserError as error:
-        missing.append(f"The configuration is missing: {error}")
+        what = "cannot be read" if (path / "config.yaml").exists() else "is missing"
+        missing.append(f"The configuration {what}: {error}")
     return None
 
 

@@ -3,6 +3,7 @@
 import io
 import zipfile
 import zlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -116,17 +117,17 @@ def write_columns(path: Path, columns: Columns) -> None:
     write_bytes(path, buffer.getvalue())
 
 
-def read_columns(path: Path) -> Columns | None:
-    """What `write_columns` wrote, or None where there is no such file or it is damaged."""
+def read_columns(path: Path, only: Collection[str] = ()) -> Columns | None:
+    """What `write_columns` wrote, or `only` these columns of it; None where there is no such file or it is damaged."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            columns = {name: file[name] for name in file.files}
+            columns = {name: file[name] for name in file.files if not only or name in only}
         for name, teller in _PACKED.items():
             if name in columns:
                 told = columns[teller]
                 count = int(told) if told.ndim == 0 else len(told)
                 columns[name] = np.unpackbits(columns[name], count=count).astype(bool)
-        if columns.get("remembered", False) and len({columns[name].shape for name in _AUDITED}) > 1:
+        if not only and columns.get("remembered", False) and len({columns[name].shape for name in _AUDITED}) > 1:
             return None
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error):
         return None
