@@ -59,7 +59,7 @@ def same(one, other, but=()):
         assert torch.equal(own[name], others[name]), name
 
 
-OWN = ("waiting", "num_waiting", "waiting_progress", "log_odds", "slope", "scale")
+OWN = ("waiting", "num_waiting", "waiting_progress", "log_odds", "slope", "least", "scale")
 """What is kept for visits that wait."""
 
 
@@ -100,7 +100,7 @@ def test_a_set_that_is_learned_keeps_weights_of_one():
 def test_a_weight_is_that_of_the_visit_before_moved_by_what_its_margin_has_moved_since():
     auto = reserved()
     memory = auto.memory
-    verdict = Verdict(torch.tensor([-1.0]), torch.tensor([10.0]), torch.tensor([1.5]))
+    verdict = Verdict(*(torch.tensor([one]) for one in (-1.0, 10.0, 0.0, 1.5)))
     memory.waiting.judge(torch.tensor([7]), verdict)
     memory.columns["margin"][7] = -0.2
     logits = torch.tensor([[0.1, 0.2, 0.3, 0.4]]).log()
@@ -108,6 +108,18 @@ def test_a_weight_is_that_of_the_visit_before_moved_by_what_its_margin_has_moved
     moved = 0.2 * ((0.4 - 0.3) - -0.2)  # sample 7 has the last class
     assert weight.item() == pytest.approx(1.5 * torch.tensor(-1 + 10 * moved).sigmoid().item())
     assert memory.columns["margin"][7] == -0.2  # it waits
+
+
+def test_who_was_spared_stays_spared_whatever_the_network_makes_of_it_now():
+    auto = reserved()
+    auto.memory.waiting.judge(torch.arange(2), Verdict(*(torch.tensor([one, one]) for one in (-4.0, 32.0, 0.7, 1.5))))
+    auto.memory.columns["margin"][:2] = -0.4
+    logits = torch.tensor(
+        [[0.05, 0.9, 0.03, 0.02], [0.05, 0.9, 0.03, 0.02]]
+    ).log()  # a label contradicted, one confirmed
+    weights = auto.weigh(torch.ones(2), logits, LABELS[:2], progress=0.4, indices=torch.arange(2))
+    assert weights[0] == pytest.approx(1.5 * 0.7)
+    assert weights[1] > 1.4  # what the margin says is more
 
 
 def test_of_a_sample_that_waits_already_the_later_visit_counts():

@@ -37,6 +37,7 @@ _EMPTY: dict[str, tuple[torch.dtype, float, *tuple[int, ...]]] = {
     "waiting": (torch.float32, -1, 4),
     "log_odds": (torch.float32, 100),
     "slope": (torch.float32, 0),
+    "least": (torch.float32, 0),
     "scale": (torch.float32, 1),
 }
 """Per-sample columns: their type, what stands there before the first visit, and how wide they are beyond one number."""

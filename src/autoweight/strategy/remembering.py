@@ -14,7 +14,7 @@ from autoweight.strategy.memory import Memory
 from autoweight.strategy.testimony import Testimony
 from autoweight.strategy.weigher import Weigher, check_state, check_tensors, load_tensors
 
-_BYTES = 68  # of a place, in memory and testimony
+_BYTES = 72  # of a place, in memory and testimony
 _MUCH = 10**9  # bytes, of which a word is said
 _MOST = 250_000_000  # places, 10 GB, that indices alone can ask for: such numbers are mostly ids, and fill a machine
 

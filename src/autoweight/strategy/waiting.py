@@ -46,12 +46,14 @@ class Verdict(NamedTuple):
     """That the label is right."""
     slope: Tensor
     """By how much these change with the remembered margin."""
+    least: Tensor
+    """The probability that it is right by what does not move with the margin: above 0 where a sample was spared."""
     scale: Tensor
     """What the probability counts for."""
 
     def weights(self, moved: float | Tensor = 0.0) -> Tensor:
         """Samples' weights, once their margins have moved."""
-        return self.scale * (self.log_odds + self.slope * moved).sigmoid()
+        return self.scale * (self.log_odds + self.slope * moved).sigmoid().maximum(self.least)
 
 
 class Waiting:
