@@ -1,5 +1,6 @@
 """What becomes of own data: parts, trusted samples, columns, arrays, texts and images."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from autoweight.data.streamed import Streamed
 from autoweight.errors import UserError
 from autoweight.models import NETWORKS, make_network
 from autoweight.runs import compare
+from autoweight.runs.reading import read_run
+from autoweight.runs.result import make_result
 
 from .conftest import open_folder
 from .test_own_data import photos, write_csv
@@ -229,7 +232,12 @@ def test_images_of_every_part_that_cannot_be_read_are_said_once(tmp_path, share)
     (tmp_path / "photos" / job.pool.test.names[1]).write_bytes(b"no image")
     part = " of the test part" if share else ""
     with pytest.warns(UserWarning, match="skipped") as caught:
-        job.run(open_folder(tmp_path / "run", job.config), lambda *_: None)
+        result = job.run(open_folder(tmp_path / "run", job.config), lambda *_: None)
+    skipped = {"test" if share else "training": 1}
+    assert result["skipped"] == skipped
+    (tmp_path / "run" / "result.json").write_text(json.dumps(make_result(config, **result)))
+    (lacking,) = read_run(tmp_path / "run").missing
+    assert lacking == f"1 samples of the {next(iter(skipped))} part could not be read and were skipped."
     (said,) = [str(one.message) for one in caught if "skipped" in str(one.message)]
     assert said.startswith(f"1 samples{part} cannot be read and were skipped: sample {int(job.pool.test.source[1])}, ")
 

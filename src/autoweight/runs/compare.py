@@ -136,7 +136,7 @@ class Comparison:
         return [jobs[first : first + size] for first in range(0, len(jobs), size)]
 
     def run(self, folder: RunFolder, listen: Listener, ranks: Ranks = ALONE) -> dict[str, Any]:
-        """Train every method on every seed, going on from what the folder holds; a result's `methods` and `failed`.
+        """Train every method on every seed, going on from what the folder holds; its `methods`, `failed`, `skipped`.
 
         A method that fails on one seed is left out, with a sentence that says why. All ranks have to call it.
         """
@@ -164,10 +164,10 @@ class Comparison:
                 folder.log({"event": "failed" if "why" in outcome else "trained", **job._asdict(), **outcome})
             checkpoint.remove()
         ranks.wait_for_all()
-        _say_skipped(self.pool, ranks)
+        skipped = _say_skipped(self.pool, ranks)
         if ranks.first:
             folder.take_in_ranks()
-        return ranks.share(self._collect(folder) if ranks.first else {})
+        return ranks.share(self._collect(folder) | skipped if ranks.first else {})
 
     def _train(
         self,
@@ -260,15 +260,19 @@ def prepare(config: RunConfig, pool: Pool | None = None, ranks: Ranks = ALONE) -
     return comparison
 
 
-def _say_skipped(pool: Pool, ranks: Ranks) -> None:
-    """Say which samples of streams could not be read, by any rank."""
+def _say_skipped(pool: Pool, ranks: Ranks) -> dict[str, dict[str, int]]:
+    """Say which samples of streams could not be read, by any rank; how many of each part, as a result has it."""
     said: list[int] = []
+    counts = {}
     for part, samples in {"": pool.samples, "trusted": pool.trusted, "test": pool.test}.items():
         if isinstance(samples, Streamed) and id(samples.bad) not in said:  # parts of one set share what is bad
             for bad in ranks.gather(dict(samples.bad)):
                 samples.bad.update(bad)
             warn_of_skipped(samples, part)
             said.append(id(samples.bad))
+            counts[part or "training"] = len(samples.bad)
+    counts = {part: count for part, count in counts.items() if count}
+    return {"skipped": counts} if counts else {}
 
 
 def _check_same_strategy(config: RunConfig, folder: RunFolder) -> None:

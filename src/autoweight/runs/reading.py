@@ -33,6 +33,17 @@ class RunView:
     strategy: Strategy | None
     missing: list[str] = field(default_factory=list)
     """What could not be read, in sentences."""
+    styles: dict[str, int] = field(default_factory=dict)
+    """How methods are drawn, which is alike on all charts of a page."""
+
+    def style(self, method: str) -> int:
+        """The colour and the dash of a method: a number, the next one where it is the first time."""
+        return self.styles.setdefault(method, len(self.styles))
+
+    @property
+    def is_audit(self) -> bool:
+        """Whether the run was made to look for wrong labels."""
+        return self.config is not None and self.config.command == "audit"
 
     @property
     def score(self) -> str:
@@ -175,7 +186,9 @@ def _result(path: Path, missing: list[str]) -> dict[str, Any] | None:
     if len(known) < count:
         missing.append("result.json: its seeds cannot be read; they are counted from 0 here.")
         seeds = list(range(count))
-    recovered, search = result.get("recovered"), result.get("search")
+    recovered, search, skipped = result.get("recovered"), result.get("search"), result.get("skipped")
+    for part, count in skipped.items() if isinstance(skipped, dict) else ():
+        missing.append(f"{count} samples of the {part} part could not be read and were skipped.")
     return result | {
         "methods": sound,
         "seeds": seeds if known or count else [],
