@@ -14,10 +14,14 @@ import autoweight as aw
 from autoweight.audit import datalab
 from autoweight.audit.find import issues_of
 from autoweight.cli.run import run
-from autoweight.data import load_pool
+from autoweight.data import Samples, load_pool
+from autoweight.methods import TrainingFacts, make_method
 from autoweight.recipes import get_recipe
-from autoweight.runs.audit import audit_run, last_audit, write_audit
-from autoweight.runs.samples import samples_file, write_columns
+from autoweight.report.audits import audit_view
+from autoweight.runs.audit import Audit, audit_run, last_audit, write_audit
+from autoweight.runs.reading import RunView
+from autoweight.runs.samples import sample_columns, samples_file, write_columns
+from autoweight.sharded import Sharded
 from autoweight.strategy import Rule
 
 from .conftest import make_blobs
@@ -42,6 +46,23 @@ def test_hand_computed():
     expected = np.array([[2 - wrong[3], wrong[3], 0], [0, 1 - wrong[1], wrong[1]], [0, 0, 1]])
     assert issues.confusion == pytest.approx(expected, abs=1e-5)
     assert [(one.given_label, one.predicted_label, one.count) for one in issues.mistakes()] == [(0, 1, 1), (1, 2, 1)]
+
+
+def judged(given, predicted, visits):
+    """An audit of samples that are contradicted where they are predicted otherwise."""
+    margins = np.where(np.array(given) == np.array(predicted), 0.5, -0.5)
+    return Audit("auto", 0, audit_of(margins, given, predicted), {"visits": np.array(visits)})
+
+
+def test_an_audit_of_a_network_that_has_hardly_learnt_says_so():
+    given = [0, 1, 2, 3] * 10
+    assert judged(given, given, 20.0).caution == ""
+    assert "each sample was seen 2.0 times" in judged(given, given, 2.0).caution
+    chance = judged(given, [0] * 40, 20.0).caution
+    assert "the network agrees with 25% of the labels, and naming one class would with 25%" in chance
+    noisy = [*given[:24], *[(label + 1) % 4 for label in given[24:]]]  # 40 % contradicted is noise, not ignorance
+    assert judged(given, noisy, 20.0).caution == ""
+    assert Audit("auto", 0, audit_of([0.5], [0], [0]), {}).caution == ""  # of before visits were kept
 
 
 def test_an_audit_reads_the_whole_training_and_early_visits_count_more():
@@ -259,7 +280,7 @@ def test_audit_of_a_recipe_then_of_its_run(tmp_path, monkeypatch, capsys):
     for folder, count in (("run", found.issues.num_issues), ("strict", strict)):  # the page says what was asked
         assert f"<strong>{count:,} of 1,250</strong>" in (tmp_path / folder / "report.html").read_text()
     for words, sentence in [
-        (["run", "--method", "law"], "there are: auto with seed 0"),
+        (["run", "--method", "law"], "take the one that did, --method auto --seed 0"),
         (["run", "--threshold", "3"], "from 0 to 1"),
         (["run", "--out", "strict/label_issues.csv"], "cannot use the output folder strict/label_issues.csv"),
         (["nothing"], "names no run's folder"),
@@ -331,3 +352,37 @@ def test_an_audit_is_written_though_nobody_reads_on_and_narrow_windows_cut_no_na
     worst = next(iter(audit_run(tmp_path / "o").issues))
     assert worst.name in shown
     assert all(heading in shown for heading in (" issue ", " score ", " given ", " predicted ", " name "))
+
+
+def test_a_memory_in_shares_says_where_its_whole_is():
+    with pytest.raises(aw.UserError, match=r"weigher\.whole\(\)"):
+        aw.find_label_issues(Sharded(aw.load("auto"), 4, 2), [0, 1, 0, 1])
+
+
+def test_the_truth_is_known_of_tokens_too(tmp_path):
+    columns = {
+        "index": np.array([0, 0, 1, 1], dtype=np.uint32),
+        "token": np.array([0, 1, 0, 1], dtype=np.uint32),
+        "label": np.array([0, 1, 0, 1], dtype=np.uint8),
+        "predicted": np.array([0, 0, 1, 1], dtype=np.uint8),
+        "margin": np.array([0.9, -0.8, -0.9, 0.9], dtype=np.float32),
+        "wrong": np.array([False, True, False, True]),
+        "remembered": np.array(True),
+        "num_classes": np.array(2),
+    }
+    write_columns(samples_file(tmp_path, "auto", 0), columns)
+    view = audit_view(read_run_of(tmp_path))
+    assert (view.true_rate, view.found) == (0.5, (0.5, 0.5))
+
+
+def read_run_of(folder):
+    """A run of which only its samples are there."""
+    return RunView(folder, None, [], {}, True, None)
+
+
+def test_tokens_keep_which_of_them_are_wrong():
+    """As `--data.noise uniform` makes some."""
+    true = torch.tensor([[0, 1, -100], [1, 1, 0]])
+    samples = Samples.of(torch.zeros(2, 3), true, task="tokens").relabel(torch.tensor([[0, 0, -100], [1, 1, 0]]))
+    columns = sample_columns(make_method("uniform", TrainingFacts(samples.class_counts, samples.clean), {}), samples)
+    assert columns["wrong"].tolist() == [False, True, False, False, False]

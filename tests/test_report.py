@@ -135,6 +135,13 @@ def test_captions_name_the_scales_of_features():
     assert "other features" not in alone.look_for + alone.svg
 
 
+def test_the_rate_of_a_memory_is_not_told_to_be_a_feature():
+    remembering = aw.Strategy(torch.tensor([[0.1, 0.0, 0.5]]), Rule(("margin",)))
+    assert "Memory is no feature" in strategy_figures(remembering)[0].look_for
+    plain = aw.Strategy(torch.tensor([[0.1, 0.0]]), Rule(("loss",)))
+    assert "Memory" not in strategy_figures(plain)[0].look_for
+
+
 def test_the_idea_of_auto_in_short_is_plain():
     (whole,), (short,) = idea(aw.load("auto")), idea(aw.load("auto"), short=True)
     assert len(short) < len(whole) / 3

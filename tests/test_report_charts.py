@@ -17,7 +17,7 @@ from autoweight.recipes import get_recipe
 from autoweight.report.audits import _confusion, _labels, png
 from autoweight.report.searches import loss_gap_figure, search_figures
 from autoweight.report.strategies import warmup_shade
-from autoweight.report.svg import WIDTH, Series, dot_chart, heat_map, line_chart, nice_ticks
+from autoweight.report.svg import WARMUP, WIDTH, Dot, Series, dot_chart, heat_map, line_chart, line_figure, nice_ticks
 from autoweight.runs.audit import Audit
 from autoweight.runs.reading import RunView
 
@@ -56,8 +56,8 @@ def test_labels_lie_neither_on_the_axis_name_nor_outside():
     cells = heat_map(["a"], ["hospital"], [[(0.0, "")]], x_name="x", y_name="y", alt="")
     for svg in (small, cells):
         assert all(x - WIDEST * len(text) >= 18 for x, text in places(svg, "end"))
-    scores = dot_chart([("uniform", 62.0, None), ("auto", 99.0, None)], x_name="accuracy, %")
-    long = dot_chart([("class_balanced", 62.0, None)], x_name="accuracy, %")
+    scores = dot_chart([Dot("uniform", 62.0, None), Dot("auto", 99.0, None)], x_name="accuracy, %")
+    long = dot_chart([Dot("class_balanced", 62.0, None)], x_name="accuracy, %")
     assert all(x - WIDEST * len(text) >= 0 for x, text in places(long, "end"))
     (end,) = [x + WIDEST * len(text) / 2 for x, text in places(scores, "middle") if text == "100"]
     assert end <= WIDTH
@@ -68,6 +68,55 @@ def test_a_warm_up_of_one_stage_is_shaded():
     (width,) = attributes(svg, "shade", "width")
     assert width == pytest.approx((WIDTH - 56 - 22) / 4, abs=0.2)  # half a stage of two
     assert warmup_shade(0) is None
+
+
+def test_a_warm_up_is_explained_below_the_chart_that_shades_it():
+    shaded, plain = (
+        line_figure("t", "Look.", [1.0, 2.0], [Series("a", [0.0, 1.0])], y_name="y", shade=shade)
+        for shade in (warmup_shade(1), None)
+    )
+    assert shaded.look_for == f"Look. {WARMUP}"
+    assert plain.look_for == "Look."
+
+
+def test_the_last_stage_has_its_label():
+    for count in (1, 2, 7, 20, 60, 101):
+        svg = line_chart([k + 1.0 for k in range(count)], [Series("a", [0.0] * count)], x_name="x", y_name="y")
+        labels = [(x, text) for x, text in places(svg, "middle") if text.isdigit()]
+        assert labels[-1][1] == str(count)
+        assert all(two - one > WIDEST * 3 for (one, _), (two, _) in pairwise(labels))
+
+
+def test_steps_lie_on_a_logarithmic_axis_where_they_fall_far():
+    def chart(values):
+        return line_chart([1.0, 2.0, 3.0], [Series("a", values)], x_name="x", y_name="y", steps=True)
+
+    far, near = chart([0.1, 0.1, 0.001]), chart([0.1, 0.1, 0.05])
+    assert [text for _, text in places(far, "end")] == ["0.001", "0.01", "0.1"]
+    assert "0.04" not in [text for _, text in places(far, "end")]
+    assert "0.06" in [text for _, text in places(near, "end")]
+    assert "V" in re.search('class="line" d="([^"]+)"', far)[1]
+    assert chart([0.1, 0.0, None]).startswith("<svg")  # nothing has a logarithm there
+
+
+def test_maps_have_a_scale_and_counts_where_there_is_room():
+    def svg(count):
+        names, cells = [str(k) for k in range(count)], [[(0.5, "x")] * count] * count
+        printed = [["12"] * count] * count
+        scale = ("0 %", "9 %")
+        return heat_map(names, names, cells, x_name="x", y_name="y", alt="", scale=scale, printed=printed)
+
+    assert "9 %" in svg(3)
+    assert svg(3).count('class="count"') == 9
+    assert svg(3).count("<rect") == 9  # the scale is none of the cells
+    assert 'class="count"' not in svg(30)
+
+
+def test_dots_are_in_the_legend():
+    (figure, _) = search_figures(RunView(Path(), None, [searching(0, 0.1), searching(1, 0.2)], {}, True, None))
+    assert figure.legend[-1].name == "one training"
+    assert figure.legend[-1].dots
+    assert 'data-series="3"><path class="dots"' in figure.svg
 
 
 def test_labels_of_a_map_do_not_lie_on_each_other():

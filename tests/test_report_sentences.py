@@ -3,7 +3,9 @@
 import json
 import shlex
 import shutil
+from dataclasses import replace
 from html import unescape
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,9 @@ import pytest
 import autoweight as aw
 from autoweight.audit.find import issues_of
 from autoweight.cli.run import run
+from autoweight.recipes import get_recipe
 from autoweight.report.audits import _classes, audit_view
-from autoweight.report.curves import training_curves, weight_figures
+from autoweight.report.curves import method_figures, training_curves, weight_figures
 from autoweight.report.page import _facts, _rows, _scores, write_report
 from autoweight.report.searches import noise_sentence
 from autoweight.report.tables import comparison_table
@@ -58,7 +61,9 @@ def test_scores_on_training_samples_are_called_so(audits):
 
 def test_commands_quote_and_words_wrap(audits):
     text = (audits / "plain" / "report.html").read_text()
-    assert f"<code>autoweight audit {shlex.quote(str(audits / 'plain'))}</code>" in unescape(text)
+    assert '<a href="label_issues.csv">label_issues.csv</a> has all of them.' in text  # it lies beside the page
+    elsewhere = write_report([audits / "plain"], audits / "elsewhere.html").read_text()
+    assert f"<code>autoweight audit {shlex.quote(str(audits / 'plain'))}</code>" in unescape(elsewhere)
     assert '<th scope="col">given_label</th>' in text
     assert '<td class="words">the left side</td>' in text
     assert '<th scope="col" class="number">label_score</th>' in text
@@ -133,7 +138,7 @@ def test_methods_of_a_killed_run_keep_their_seeds(tmp_path):
     assert gain_over(view, "focal", "uniform") is None
     assert view.result["recovered"]["auto"] == pytest.approx(0.4)  # on seed 2, which all three have
     text = write_report([tmp_path]).read_text()
-    assert '<th scope="row">auto <small>2 seeds</small></th>' in text
+    assert '<th scope="row">auto <small>2 seeds</small>' in text
     assert "4 seeds. Gains" in text
 
 
@@ -155,7 +160,7 @@ def test_a_page_says_where_its_run_is_from_anywhere(audits, monkeypatch):
 def test_charts_of_one_line_say_whose_it_is(audits):
     text = (audits / "plain" / "report.html").read_text()
     figure = text[text.index("<h3>Training loss</h3>") :]
-    assert "<i></i>auto</button>" in figure[: figure.index("</figure>")]
+    assert "</svg>auto</button>" in figure[: figure.index("</figure>")]
 
 
 def test_trainings_of_a_search_are_not_called_episodes():
@@ -202,7 +207,7 @@ def test_early_stop_has_no_seconds_of_its_own():
 def test_classes_are_called_by_their_names(audits):
     text = (audits / "plain" / "report.html").read_text()
     assert "Mean weight by class, auto" in text
-    assert "<i></i>the left side</button>" in text
+    assert "</svg>the left side</button>" in text
     assert "class 0" not in text
 
 
@@ -215,17 +220,78 @@ def stage(method, number, wrong_loss, seed=0):
 
 def captions(view):
     """All that the curves say, in one."""
-    return " ".join(figure.look_for for figure in training_curves(view) + weight_figures(view))
+    figures = [*training_curves(view), *weight_figures(view), *chain(*method_figures(view).values())]
+    return " ".join(figure.look_for for figure in figures)
 
 
 def test_captions_speak_of_seeds_where_there_are_several():
     one, two = compared(uniform=[0.7], auto=[0.8]), compared(uniform=[0.7, 0.7], auto=[0.8, 0.9])
     assert "Whiskers" not in _scores(_rows(one), "test accuracy").look_for
-    assert "Whiskers" in _scores(_rows(two), "test accuracy").look_for
+    assert "over the seeds, of each method alone" in _scores(_rows(two), "test accuracy").look_for
     one.lines += [stage("auto", 0, 1.0)]
     two.lines += [stage("auto", 0, 1.0), stage("auto", 0, 1.0, seed=1)]
     assert "Shaded bands" not in captions(one)
     assert "Shaded bands" in captions(two)
+
+
+def test_one_seed_has_the_error_of_its_test_samples(tmp_path):
+    view = compared(uniform=[0.75], auto=[0.5])
+    view.path = tmp_path
+    for name, right in (("uniform", [True, True, True, False]), ("auto", [True, True, False, False])):
+        write_columns(samples_file(tmp_path, name, 0), {"test_right": np.array(right), "test_count": np.array(4)})
+    rows = _rows(view)
+    assert [row.error for row in rows] == pytest.approx([100 * (0.75 * 0.25 / 4) ** 0.5, 25])
+    figure = _scores(rows, "test accuracy")
+    assert figure.svg.count('class="line"') == 2
+    assert "over the samples of one seed" in figure.look_for
+
+
+def test_a_method_is_drawn_alike_on_all_charts():
+    view = compared(uniform=[0.7], focal=[0.7], auto=[0.8])
+    view.lines += [stage("uniform", 0, 3.0), stage("auto", 0, 1.0)]
+    row_styles = {row.name: row.style for row in _rows(view)}
+    assert row_styles == {"uniform": 0, "focal": 1, "auto": 2}
+    gap = next(one for one in weight_figures(view) if one.title.startswith("Loss gap"))
+    (loss,) = [one for one in training_curves(view) if one.title == "Training loss"]
+    assert {key.name: key.style for key in gap.legend} == {"auto": "c2 d2"}
+    assert {key.name: key.style for key in loss.legend} == {"uniform": "c0 d0", "auto": "c2 d2"}
+
+
+def rates(schedule, *values):
+    """What the chart of these learning rates says."""
+    config = get_recipe("digits-noise")
+    config = replace(config, training=replace(config.training, schedule=schedule))
+    lines = [stage("auto", k, 1.0) | {"learning_rate": value} for k, value in enumerate(values)]
+    (figure,) = [
+        one for one in training_curves(RunView(Path(), config, lines, {}, True, None)) if one.title == "Learning rate"
+    ]
+    return figure.look_for
+
+
+def test_the_learning_rate_is_told_by_its_schedule():
+    assert "Each drop" in rates("stages", 0.1, 0.01)
+    assert "drop" not in rates("cosine", 0.1, 0.05, 0.0)
+    assert "stays the same" in rates("constant", 0.1, 0.1)
+
+
+def test_the_weights_of_every_method_can_be_looked_at():
+    view = compared(uniform=[0.7], focal=[0.7], auto=[0.8])
+    view.lines += [stage(name, 0, 1.0) for name in ("uniform", "focal", "auto")]
+    found = method_figures(view)
+    assert list(found) == ["auto", "focal"]
+    assert all(figure.title.endswith(name) for name, figures in found.items() for figure in figures)
+
+
+def test_of_many_classes_those_that_lie_apart_are_drawn():
+    view = compared(uniform=[0.7], auto=[0.8])
+    line = stage("auto", 0, 1.0)
+    line["weights"]["by_class"] = [1.0, 1.005] * 20
+    view.lines.append(line)
+    figure = method_figures(view)["auto"][-1]
+    assert [key.name for key in figure.legend] == ["median of 40 classes"]
+    assert "none ends far from the others" in figure.look_for
+    line["weights"]["by_class"][7] = 0.2
+    assert [key.name for key in method_figures(view)["auto"][-1].legend] == ["median of 40 classes", "class 7"]
 
 
 def test_captions_speak_of_what_was_seen():

@@ -12,6 +12,7 @@ from torch import Tensor
 from autoweight.audit.table import LabelIssues
 from autoweight.config import IGNORED
 from autoweight.errors import UserError, require
+from autoweight.sharded import Sharded
 from autoweight.strategy.memory import SLOPE, Memory
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.weigher import Weigher
@@ -37,6 +38,10 @@ def find_label_issues(
     `names`, such as files, become a column; with `class_names`, labels are shown by name. Of samples that never came up
     nothing is known: their score is NaN, they come last, and they count nowhere.
     """
+    require(
+        not isinstance(weigher, Sharded),
+        "Sharded keeps a share of the samples: audit weigher.whole(), called in all processes.",
+    )
     if not isinstance(weigher, Remembering) or weigher.memory is None:
         raise UserError(
             f"{type(weigher).__name__} remembers no samples: train with aw.load('auto') and indices, then ask again."

@@ -97,6 +97,13 @@ class LabelIssues:
         """How many samples came up: the first so many rows. Of the others nothing is known."""
         return int(np.isfinite(self._wrong).sum())
 
+    @property
+    def agreement(self) -> tuple[float, float]:
+        """Of which share of the labels seen the network says the same, and how many carry the most frequent one."""
+        given, predicted = (self._data[name][: self.num_seen] for name in ("given_label", "predicted_label"))
+        most = np.unique(given, return_counts=True)[1].max(initial=0)
+        return float((given == predicted).mean()), float(most / max(self.num_seen, 1))
+
     @cached_property
     def noise_rate(self) -> float:
         """Estimated share of wrong labels among those seen: the mean probability of being wrong."""

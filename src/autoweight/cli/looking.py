@@ -51,15 +51,24 @@ def audit(
         damaged = damaged_samples(run)
         require(not damaged, f"{''.join(map(str, damaged[:1]))} is damaged: train again.")
         _check_ended(run, method or "auto")
-        known = ", ".join(f"{name} with seed {own_seed}" for name, own_seed in trainings_of(run))
-        raise UserError(
-            f"{run} has no such training that remembered its samples (there are: {known or 'none'}): train with "
-            "--method auto, or name a recipe, autoweight audit RECIPE."
-        )
+        raise UserError(_no_such_training(run))
     places = [f"all labels: {path}" for path in write_audit(found, out or run)]
     if page:
         places.append(f"report: {write_report([run], None if out is None else out / PAGE, found)}")
     return lambda: _show(found, places)
+
+
+def _no_such_training(run: Path) -> str:
+    """What to do where a run has no training as was asked for: take one that it has, or train."""
+    other = audit_run(run)
+    if other is not None:
+        instead = f"--method {other.method} --seed {other.seed}"
+        return f"{run} has no such training that remembered its samples: take the one that did, {instead}."
+    known = ", ".join(f"{name} with seed {seed}" for name, seed in trainings_of(run))
+    return (
+        f"{run} has no such training that remembered its samples (there are: {known or 'none'}): train with "
+        "--method auto, or name a recipe, autoweight audit RECIPE."
+    )
 
 
 def _check_ended(run: Path, method: str) -> None:
@@ -78,6 +87,8 @@ def _show(found: Audit, places: list[str]) -> None:
         f"By {found.method}, seed {found.seed}: {issues.num_issues:,} of {issues.num_seen:,} labels look wrong; "
         f"about {issues.noise_rate:.1%} are." + (f" {unseen:,} never came up." if unseen else "")
     )
+    if found.caution:
+        print(found.caution)
     Console().print(_table(issues))
     for mistake in issues.mistakes(3):
         print(f"{mistake.count} times {mistake.given_label} is given where it seems to be {mistake.predicted_label}.")

@@ -17,7 +17,8 @@ from autoweight.runs.reading import RunView
 
 _WORST, _CLASSES, _MISTAKES = 20, 50, 12  # rows of the tables, at most
 _MOST_CELLS, _CHOSEN = 40, 20  # classes on a side of the matrix: of more than 40, the 20 that are mistaken most
-ROOM = 1_400_000  # characters that a page's pictures may take
+_PRINTED = 12  # classes on a side of the matrix whose counts are printed
+ROOM = 1_200_000  # characters that a page's pictures may take
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class AuditView:
     pictures: dict[int, str]
     """Addresses of the pictures that rows and galleries show, by the sample's index."""
     figures: list[Figure]
+    caution: str
+    """Why the list may mislead; empty where nothing speaks for that."""
 
     @property
     def sentence(self) -> str:
@@ -87,6 +90,7 @@ def audit_view(run: RunView, audit: Audit | None = None, room: int = ROOM) -> Au
         mistakes=issues.mistakes(_MISTAKES),
         pictures={index: picture for index, picture in pictures.items() if index in shown},
         figures=_confusion(audit),
+        caution=audit.caution,
     )
 
 
@@ -95,12 +99,14 @@ def _truth(audit: Audit) -> tuple[float, tuple[float, float]] | None:
     if "wrong" not in audit.columns:
         return None
     wrong = audit.columns["wrong"] & np.isfinite(audit.columns["margin"])  # of the others nothing is said
-    flagged = audit.issues["index"][audit.issues["is_label_issue"]].tolist()
-    if not flagged or not wrong.any():
+    places = [name for name in ("index", "token") if name in audit.columns]
+    flagged = audit.issues["is_label_issue"]
+    if not flagged.any() or not wrong.any():
         return None
-    is_wrong = dict(zip(audit.columns["index"].tolist(), wrong.tolist(), strict=True))
-    hits = sum(is_wrong[index] for index in flagged)
-    return float(wrong.sum() / audit.issues.num_seen), (hits / len(flagged), hits / int(wrong.sum()))
+    are_wrong = set(zip(*(audit.columns[name][wrong].tolist() for name in places), strict=True))
+    named = zip(*(audit.issues[name][flagged].tolist() for name in places), strict=True)
+    hits = sum(place in are_wrong for place in named)
+    return float(wrong.sum() / audit.issues.num_seen), (hits / int(flagged.sum()), hits / int(wrong.sum()))
 
 
 def _classes(audit: Audit) -> list[dict[str, Any]]:
@@ -169,6 +175,8 @@ def _confusion(audit: Audit) -> list[Figure]:
         which = f" Of {len(matrix):,} classes, these are the {_CHOSEN} that are mistaken most, either way."
     names = [str((issues.class_names or range(len(matrix)))[number]) for number in shown]
     most = max(float(off[np.ix_(shown, shown)].max()), 1e-9)
+    counts = np.rint(matrix[np.ix_(shown, shown)]).astype(int)
+    np.fill_diagonal(counts, 0)
     cells = [
         [
             (
@@ -187,6 +195,9 @@ def _confusion(audit: Audit) -> list[Figure]:
         x_name="what it seems to be",
         y_name="given label",
         alt="Suspected confusion between classes; the table of mistakes above has the largest.",
+        scale=("0 %", f"{100 * most:.2g} %"),
+        scale_name="of the given class",
+        printed=[[str(count or "") for count in line] for line in counts.tolist()] if len(shown) <= _PRINTED else (),
     )
     look_for = (
         "Rows are given labels, columns what they seem to be; the diagonal is left blank. A strong cell is one class "

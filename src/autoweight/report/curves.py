@@ -1,15 +1,18 @@
 """Figures of trainings: their curves, and what the weights did along them, the paper's two figures among these."""
 
 from collections.abc import Callable
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from autoweight.report.strategies import warmup_shade
-from autoweight.report.svg import Figure, Series, line_chart
+from autoweight.report.svg import Figure, Series, line_figure
 from autoweight.report.verdict import chosen_method
 from autoweight.runs.reading import RunView
 
-_MOST_CLASSES = 8  # lines that can still be told apart
+_MOST_CLASSES = 10  # lines that can still be told apart
+_RIGHT_AND_WRONG = {"right": "right labels", "wrong": "wrong labels"}
+_OUTLYING = 4.0  # times the usual distance from the median, and at least
+_APART = 0.02  # so far
 _WELL_BELOW = 0.9  # a smaller fall is a wobble
 Line = dict[str, Any]
 
@@ -35,23 +38,54 @@ def training_curves(run: RunView) -> list[Figure]:
             lambda line: _number(line, "train_loss"),
             "mean loss",
         ),
-        _by_method(
-            run,
-            "Learning rate",
-            "Each drop lets the network settle on what it believes by then: what the weights let through before a drop "
-            "matters most.",
-            lambda line: _number(line, "learning_rate"),
-            "learning rate",
-            one_is_enough=True,
-        ),
+        _learning_rate(run),
     ]
     return [figure for figure in figures if figure is not None]
 
 
 def weight_figures(run: RunView) -> list[Figure]:
-    """What the weights did: the loss gap, rare classes, right and wrong samples, and how many samples counted."""
-    figures = [_loss_gap(run), *_groups(run), _effective(run), _classes(run), _spread(run)]
+    """What the weights did, all methods beside each other: the loss gap, and how many samples counted."""
+    figures = [_loss_gap(run), _memorised(run), _effective(run)]
     return [figure for figure in figures if figure is not None]
+
+
+def method_figures(run: RunView) -> dict[str, list[Figure]]:
+    """What the weights of each method did: right and wrong samples, rare classes, classes, and their spread.
+
+    The method that the page is about comes first.
+    """
+    methods = dict.fromkeys([_shown_method(run), *(name for name, _ in run.stages)])
+    found = {}
+    for method in methods:
+        if method not in (None, "uniform"):
+            figures = [*_groups(run, method), _classes(run, method), _spread(run, method)]
+            found[method] = [figure for figure in figures if figure is not None]
+    return {method: figures for method, figures in found.items() if figures}
+
+
+def _learning_rate(run: RunView) -> Figure | None:
+    series, xs = _series(run, lambda line: _number(line, "learning_rate"))
+    if not series:
+        return None
+    values = {value for one in series for value in one.values if value is not None}
+    schedule = None if run.config is None else run.config.training.schedule
+    look_for = "The lower it is, the more the network settles on what it believes by then."
+    if len(values) == 1:
+        look_for = "It stays the same, so the network never quite settles: weights count as much late as early."
+    elif schedule == "stages":
+        look_for = (
+            "Each drop lets the network settle on what it believes by then: what the weights let through before a drop "
+            "matters most."
+        )
+    return _by_stage(run, "Learning rate", look_for, xs, _in_one(series), "learning rate", steps=True)
+
+
+def _in_one(series: list[Series]) -> list[Series]:
+    """A single line where all agree."""
+    found = [set(values) - {None} for values in zip(*(one.values for one in series), strict=True)]
+    if len(series) == 1 or any(len(values) > 1 for values in found):
+        return series
+    return [Series("all methods", [next(iter(values), None) for values in found])]
 
 
 def _warmup(run: RunView) -> tuple[float, float] | None:
@@ -77,26 +111,26 @@ def _by_method(
     y_name: str,
     *,
     zero: bool = False,
-    one_is_enough: bool = False,
     methods: list[str] | None = None,
 ) -> Figure | None:
-    """A line for each method; where all agree and `one_is_enough`, a single one."""
+    """A line for each method."""
     series, xs = _series(run, value, methods)
-    if not series:
-        return None
-    if one_is_enough:
-        found = [set(values) - {None} for values in zip(*(one.values for one in series), strict=True)]
-        if all(len(values) <= 1 for values in found):
-            series = [Series("all methods", [next(iter(values), None) for values in found])]
-    return _by_stage(run, title, look_for, xs, series, y_name, zero=zero)
+    return _by_stage(run, title, look_for, xs, series, y_name, zero=zero) if series else None
 
 
 def _by_stage(
-    run: RunView, title: str, look_for: str, xs: list[float], series: list[Series], y_name: str, *, zero: bool = False
+    run: RunView,
+    title: str,
+    look_for: str,
+    xs: list[float],
+    series: list[Series],
+    y_name: str,
+    *,
+    zero: bool = False,
+    steps: bool = False,
 ) -> Figure:
     """Lines over stages, with the warm-up shaded."""
-    svg = line_chart(xs, series, x_name="stage", y_name=y_name, shade=_warmup(run), zero=zero)
-    return Figure(title, look_for, svg, tuple(one.name for one in series))
+    return line_figure(title, look_for, xs, series, y_name=y_name, shade=_warmup(run), zero=zero, steps=steps)
 
 
 def _series(
@@ -115,7 +149,8 @@ def _series(
     for method, found in by_method.items():
         several = any(len(values) > 1 for values in found.values())
         band = ([_or_none(min, found, s) for s in stages], [_or_none(max, found, s) for s in stages])
-        series.append(Series(method, [_or_none(fmean, found, s) for s in stages], band if several else None))
+        means = [_or_none(fmean, found, s) for s in stages]
+        series.append(Series(method, means, band if several else None, run.style(method)))
     return series, [stage + 1.0 for stage in stages]
 
 
@@ -150,29 +185,39 @@ def _loss_gap(run: RunView) -> Figure | None:
     )
 
 
-def _groups(run: RunView) -> list[Figure | None]:
+def _groups_of(run: RunView, method: str) -> set[str]:
+    """Which groups of samples a method's trainings tell apart."""
+    return {
+        group
+        for (name, _), lines in run.stages.items()
+        if name == method
+        for line in lines
+        for group in _of(line, "groups")
+    }
+
+
+def _memorised(run: RunView) -> Figure | None:
+    """What becomes of wrong labels without weights, for comparison."""
+    if not {"right", "wrong"} <= _groups_of(run, "uniform"):
+        return None
+    look_for = "For comparison: without weights, wrong labels are memorised as far as their loss falls."
+    if _falls(run):
+        look_for = "For comparison: without weights, the wrong labels' loss falls too, and that is memorising."
+    return _pair(run, "uniform", "Loss of right and wrong labels, uniform", _RIGHT_AND_WRONG, "loss", look_for)
+
+
+def _groups(run: RunView, method: str) -> list[Figure | None]:
     """Two lines each: right and wrong, rare and other, or, where no truth is known, low and high weights."""
-    method = _shown_method(run)
-    if method is None:
-        return []
-    found = set()
-    for (name, _), lines in run.stages.items():
-        if name == method:
-            found |= {group for line in lines for group in _of(line, "groups")}
+    found = _groups_of(run, method)
     figures = []
     if {"right", "wrong"} <= found:
-        names = {"right": "right labels", "wrong": "wrong labels"}
+        names = _RIGHT_AND_WRONG
         look_for = "The further wrong labels lie below right ones, the better they are told apart."
         figures.append(
             _pair(run, method, f"Mean weight of right and wrong labels, {method}", names, "weight", look_for)
         )
         look_for = "Right labels should fall; wrong ones stay high as long as the network does not memorise them."
         figures.append(_pair(run, method, f"Loss of right and wrong labels, {method}", names, "loss", look_for))
-        if any(name == "uniform" for name, _ in run.stages) and method != "uniform":
-            look_for = "For comparison: without weights, wrong labels are memorised as far as their loss falls."
-            if _falls(run):
-                look_for = "For comparison: without weights, the wrong labels' loss falls too, and that is memorising."
-            figures.append(_pair(run, "uniform", "Loss of right and wrong labels, uniform", names, "loss", look_for))
     elif {"low", "high"} <= found:
         names = {"high": "other weights", "low": "low weights"}
         look_for = (
@@ -221,20 +266,41 @@ def _effective(run: RunView) -> Figure | None:
     )
 
 
-def _classes(run: RunView) -> Figure | None:
-    """Mean weight of single classes, where there are few."""
-    method = _shown_method(run)
+def _classes(run: RunView, method: str) -> Figure | None:
+    """Mean weight of single classes; of many, those that lie apart, and how the others spread."""
     rows = _rows(run, method, "by_class")
     if not rows:
         return None
     last = rows[-1][1]
-    order = sorted((k for k in range(len(last)) if last[k] is not None), key=lambda k: last[k])
-    chosen = order if len(order) <= _MOST_CLASSES else order[: _MOST_CLASSES // 2] + order[-_MOST_CLASSES // 2 :]
+    seen = [k for k in range(len(last)) if last[k] is not None]
+    many = len(seen) > _MOST_CLASSES
+    chosen = _outlying(last, seen) if many else sorted(seen, key=lambda k: last[k])
     names = _class_names(run, method, len(last))
-    series = [Series(names[k], [values[k] if k < len(values) else None for _, values in rows]) for k in chosen]
-    which = "all classes" if len(chosen) == len(last) else "those with the least and the most at the end"
+    series = [_all_classes(rows, len(seen))] * many
+    series += [Series(names[k], [values[k] if k < len(values) else None for _, values in rows]) for k in chosen]
+    which = "all classes"
+    if many:
+        which = "shaded from the least to the most class, with those that end far from the others"
+    if many and not chosen:
+        which = "shaded from the least to the most class; none ends far from the others"
     look_for = f"One seed, {which}. A class far below the others is being forgotten, or has the most wrong labels."
     return _by_stage(run, f"Mean weight by class, {method}", look_for, [x for x, _ in rows], series, "mean weight")
+
+
+def _outlying(last: list[Any], seen: list[int]) -> list[int]:
+    """The classes whose mean weight ends far from the median, the furthest if they are many."""
+    middle = median(last[k] for k in seen)
+    far = {k: abs(last[k] - middle) for k in seen}
+    least = max(_OUTLYING * median(far.values()), _APART)
+    chosen = [k for k in sorted(seen, key=lambda k: -far[k]) if far[k] > least][: _MOST_CLASSES - 1]
+    return sorted(chosen, key=lambda k: last[k])
+
+
+def _all_classes(rows: list[tuple[float, list[Any]]], count: int) -> Series:
+    """The median class along a training, with a band from the least to the most."""
+    known = [[value for value in values if value is not None] or [None] for _, values in rows]
+    columns = [[make(values) if values != [None] else None for values in known] for make in (median, min, max)]
+    return Series(f"median of {count:,} classes", columns[0], (columns[1], columns[2]))
 
 
 def _class_names(run: RunView, method: str | None, count: int) -> list[str]:
@@ -244,9 +310,8 @@ def _class_names(run: RunView, method: str | None, count: int) -> list[str]:
     return names if len(names) == count else [f"class {k}" for k in range(count)]
 
 
-def _spread(run: RunView) -> Figure | None:
+def _spread(run: RunView, method: str) -> Figure | None:
     """Quantiles of the weights."""
-    method = _shown_method(run)
     rows = [(x, values) for x, values in _rows(run, method, "quantiles") if len(values) == 5]
     if not rows:
         return None

@@ -104,6 +104,18 @@ for (const button of document.querySelectorAll("[data-toggle]")) {
   });
 }
 
+// Of several methods' figures those of one are shown, and printed.
+for (const pick of document.querySelectorAll("[data-pick]")) {
+  const parts = [...document.querySelectorAll(`[data-of="${pick.dataset.pick}"]`)];
+  const choose = () => {
+    const chosen = pick.querySelector("input:checked").value;
+    for (const part of parts) part.hidden = part.dataset.method !== chosen;
+  };
+  pick.hidden = false;
+  pick.addEventListener("change", choose);
+  choose();
+}
+
 function value(row, column) {
   const cell = row.cells[column];
   const text = cell.dataset.value ?? cell.textContent.trim();

@@ -4,7 +4,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, sqrt
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -12,14 +12,23 @@ from typing import Any
 from autoweight.config.files import dump_config
 from autoweight.errors import UserError
 from autoweight.report.audits import ROOM, AuditView, audit_view
-from autoweight.report.curves import training_curves, weight_figures
+from autoweight.report.curves import method_figures, training_curves, weight_figures
 from autoweight.report.searches import loss_gap_figure, noise_sentence, search_figures
 from autoweight.report.strategies import auto_figure, strategy_figures
-from autoweight.report.svg import Figure, dot_chart
+from autoweight.report.svg import Dot, Figure, dot_chart
 from autoweight.report.tables import standard_error
-from autoweight.report.verdict import UNSURE_GAP, Gain, Verdict, gain_over, gap_is_unsure, recovered, verdict
+from autoweight.report.verdict import (
+    UNSURE_GAP,
+    Gain,
+    Verdict,
+    answers_of,
+    gain_over,
+    gap_is_unsure,
+    recovered,
+    verdict,
+)
 from autoweight.report.words import describe, idea
-from autoweight.runs.audit import Audit, damaged_samples
+from autoweight.runs.audit import CSV, Audit, damaged_samples
 from autoweight.runs.reading import RunView, read_run, told
 from autoweight.runs.tested import Tested, samples_tested
 from autoweight.storage.atomic import write_bytes
@@ -27,6 +36,7 @@ from autoweight.strategy.shipped import load
 
 PAGE = "report.html"
 _HERE = Path(__file__).parent
+_OVER = ("the seeds", "the samples of one seed")  # that standard errors are over
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,9 @@ class MethodRow:
     name: str
     score: float
     error: float | None
+    error_over: str
+    """What the error is over, in words."""
+    style: int
     recovered: float | None
     over_uniform: Gain | None
     over_early_stop: Gain | None
@@ -59,12 +72,31 @@ class RunPart:
     strategy: list[str]
     strategy_figures: list[Figure]
     weights: list[Figure]
+    by_method: dict[str, list[Figure]]
     search: list[Figure]
     noise: str
     audit: AuditView | None
     facts: list[tuple[str, str]]
     command: str
+    to_go_on: bool
+    """Whether the command goes on with the run."""
     yaml: str
+    list_beside: str
+    """The file beside the page that has all labels that look wrong; empty where there is none."""
+
+    @property
+    def sections(self) -> list[str]:
+        """The page's sections in order. An audit's page begins with the labels, and leaves out what is empty."""
+        if not self.run.is_audit:
+            return ["verdict", "methods", "curves", "strategy", "weights", "search", "audit", "how"]
+        there = {
+            "methods": self.methods,
+            "curves": self.curves,
+            "strategy": self.strategy or self.strategy_figures,
+            "weights": self.weights or self.by_method,
+            "search": self.search,
+        }
+        return ["verdict", "audit", *(name for name, content in there.items() if content), "how"]
 
 
 def write_report(runs: Sequence[Path], out: Path | None = None, audit: Audit | None = None) -> Path:
@@ -76,7 +108,11 @@ def write_report(runs: Sequence[Path], out: Path | None = None, audit: Audit | N
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ImportError as error:
         raise UserError("the page is made with jinja2: pip install 'autoweight[report]'.") from error
-    parts = [_part(read_run(path), audit, number, len(runs)) for number, path in enumerate(runs, 1)]
+    path = out or (runs[0] / PAGE if len(runs) == 1 else Path(PAGE))
+    views = [read_run(run) for run in runs]
+    for view in views:  # a method is drawn alike in all
+        view.styles = views[0].styles
+    parts = [_part(view, audit, number, len(runs), path) for number, view in enumerate(views, 1)]
     environment = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -89,12 +125,11 @@ def write_report(runs: Sequence[Path], out: Path | None = None, audit: Audit | N
         script=(_HERE / "page.js").read_text(),
         made=time.strftime("%Y-%m-%d %H:%M"),
     )
-    path = out or (runs[0] / PAGE if len(runs) == 1 else Path(PAGE))
     write_bytes(path, page.encode())
     return path
 
 
-def _part(run: RunView, audit: Audit | None, number: int, of: int) -> RunPart:
+def _part(run: RunView, audit: Audit | None, number: int, of: int, page: Path) -> RunPart:
     run.missing += [f"samples/{file.name} is damaged: what it held is left out." for file in damaged_samples(run.path)]
     rows = _rows(run)
     tested = samples_tested(run)
@@ -107,7 +142,7 @@ def _part(run: RunView, audit: Audit | None, number: int, of: int) -> RunPart:
     searched = bool(run.of("search"))
     labels = audit_view(run, audit, ROOM // of)
     said = verdict(run)
-    if labels is not None and run.config is not None and run.config.command == "audit":
+    if labels is not None and run.is_audit:
         said = Verdict(labels.sentence, said.comparisons, [said.sentence, *said.notes])
     return RunPart(
         number=number,
@@ -121,11 +156,14 @@ def _part(run: RunView, audit: Audit | None, number: int, of: int) -> RunPart:
         strategy=sentences,
         strategy_figures=pictures,
         weights=([gap] if gap is not None else []) + weight_figures(run),
+        by_method=method_figures(run),
         search=search_figures(run) if searched else [],
         noise=noise_sentence(run) if searched else "",
         audit=labels,
         facts=_facts(run),
         command=_command(run),
+        to_go_on=_goes_on(run),
+        list_beside=CSV if (page.parent / CSV).exists() else "",
         yaml="" if run.config is None else dump_config(run.config),
     )
 
@@ -138,7 +176,9 @@ def _rows(run: RunView) -> list[MethodRow]:
             MethodRow(
                 name=name,
                 score=fmean(scores),
-                error=standard_error(scores) if len(scores) > 1 else None,
+                error=standard_error(scores) if len(scores) > 1 else _samples_error(run, name),
+                error_over=_OVER[len(scores) == 1],
+                style=run.style(name),
                 recovered=closed.get(name),
                 over_uniform=gain_over(run, name, "uniform"),
                 over_early_stop=gain_over(run, name, "early_stop"),
@@ -150,14 +190,27 @@ def _rows(run: RunView) -> list[MethodRow]:
     return rows
 
 
+def _samples_error(run: RunView, method: str) -> float | None:
+    """The standard error of one seed's share of right answers, in points; None where there is no record of them."""
+    answers = [answers_of(run, method, seed) for seed in run.scores(method)]
+    right = answers[0] if answers else None
+    return None if right is None or not len(right) else 100 * float(right.std()) / sqrt(len(right))
+
+
 def _scores(rows: list[MethodRow], name: str) -> Figure | None:
-    sound = [(row.name, row.score, row.error) for row in rows if isfinite(row.score)]
+    sound = [row for row in rows if isfinite(row.score)]
     if len(sound) < 2:
         return None
-    look_for = "One seed tells no standard error: the order may be luck."
-    if any(error is not None for _, _, error in sound):
-        look_for = "Whiskers are one standard error over the seeds. Where they overlap, the order may be luck."
-    return Figure(f"{name.capitalize()} by method", look_for, dot_chart(sound, x_name=f"{name}, %"))
+    over = {what: any(row.error is not None and row.error_over == what for row in sound) for what in _OVER}
+    look_for = "No seed left a record of its answers: nothing tells how much of the order is luck."
+    if any(over.values()):
+        look_for = (
+            f"Whiskers are one standard error over {' or '.join(what for what in _OVER if over[what])}, of each method "
+            "alone. All methods met the same data, so whether a lead is luck is told by the table's gains, not by "
+            "whether whiskers overlap."
+        )
+    dots = [Dot(row.name, row.score, row.error, row.style) for row in sound]
+    return Figure(f"{name.capitalize()} by method", look_for, dot_chart(dots, x_name=f"{name}, %"))
 
 
 def _facts(run: RunView) -> list[tuple[str, str]]:
@@ -177,7 +230,14 @@ def _facts(run: RunView) -> list[tuple[str, str]]:
 def _command(run: RunView) -> str:
     if run.config is None:
         return ""
+    if _goes_on(run):
+        return f"autoweight {run.config.command} --out {shlex.quote(str(run.path))} --resume"
     return f"autoweight {run.config.command} --config {shlex.quote(str(run.path / 'config.yaml'))}"
+
+
+def _goes_on(run: RunView) -> bool:
+    """Whether a command goes on with the run: it has not ended."""
+    return run.config is not None and not (run.path / "result.json").exists()
 
 
 def _short(value: Any) -> str:

@@ -5,12 +5,14 @@ from statistics import fmean, stdev
 from typing import Any
 
 from autoweight.report.strategies import warmup_shade
-from autoweight.report.svg import Figure, Series, line_chart
+from autoweight.report.svg import Figure, Series, line_figure
 from autoweight.runs.reading import RunView
 
 _MOST_DOTS = 3000
 _MOST_EPISODES = 400
 _GAPS = 3
+_ONE_DOT = "One dot is one training."
+_SHADED = "Shaded is from the worst to the best training."
 
 
 def search_figures(run: RunView) -> list[Figure]:
@@ -33,13 +35,13 @@ def loss_gap_figure(run: RunView) -> Figure | None:
         series.append(Series(f"episode {number + 1}", [_sound(gaps.get(stage)) for stage in stages]))
     shade = None if run.config is None else warmup_shade(run.config.search.warmup_stages)
     xs = [stage + 1.0 for stage in stages]
-    svg = line_chart(xs, series, x_name="stage", y_name="loss gap", shade=shade, zero=True)
     look_for = (
         "Mean batch loss of the agent's guess less its reference's. Where labels are wrong, look for lines above zero: "
         "the guess leaves unlearned what its reference memorises. The paper's own fall below zero on noisy data, the "
         "later the episode the further, and stay near zero on clean data."
     )
-    return Figure("Loss gap along episodes of the search", look_for, svg, tuple(one.name for one in series))
+    title = "Loss gap along episodes of the search"
+    return line_figure(title, look_for, xs, series, y_name="loss gap", shade=shade, zero=True)
 
 
 def noise_sentence(run: RunView) -> str:
@@ -83,12 +85,21 @@ def _returns(run: RunView) -> Figure | None:
     band = None if few else ([100 * min(r) if r else None for r in rows], [100 * max(r) if r else None for r in rows])
     percent.append(Series("mean of all workers", middle, band))
     dots = [(x, 100 * value) for x, row in zip(xs, rows, strict=True) for value in row] if few else []
-    svg = line_chart(xs, percent, x_name="episode", y_name="return, points", zero=True, dots=dots)
     look_for = (
-        "One dot is one training. Above zero is ahead of the unweighted reference (or, where a search looks at plain "
-        "scores, the score itself). A mean that rises says that the agent learns; a lone high dot is mostly luck."
+        f"{_ONE_DOT if few else _SHADED} Above zero is ahead of the unweighted reference (or, where a search looks at "
+        "plain scores, the score itself). A mean that rises says that the agent learns; a lone high dot is mostly luck."
     )
-    return Figure("Returns of the search", look_for, svg, tuple(one.name for one in percent))
+    return line_figure(
+        "Returns of the search",
+        look_for,
+        xs,
+        percent,
+        x_name="episode",
+        y_name="return, points",
+        zero=True,
+        dots=dots,
+        dots_name="one training",
+    )
 
 
 def _references(run: RunView) -> Figure | None:
@@ -102,12 +113,12 @@ def _references(run: RunView) -> Figure | None:
     guess = [a + b if a is not None and b is not None else None for a, b in zip(reference, greedy, strict=True)]
     series = [Series("reference", _times(reference)), Series("the agent's guess", _times(guess))]
     xs = [number + 1.0 for number in numbers]
-    svg = line_chart(xs, series, x_name="episode", y_name="validation score, %")
     look_for = (
         "How far the proxies get by the end of an episode, without weights and with the agent's guess. Each episode "
         "starts afresh, so the reference only wobbles; that wobble is how much a start matters."
     )
-    return Figure("The proxies and their references", look_for, svg, tuple(one.name for one in series))
+    title, y_name = "The proxies and their references", "validation score, %"
+    return line_figure(title, look_for, xs, series, x_name="episode", y_name=y_name)
 
 
 def _thinned(values: list[Any]) -> list[Any]:

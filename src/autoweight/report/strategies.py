@@ -2,7 +2,7 @@
 
 import torch
 
-from autoweight.report.svg import Figure, Series, heat_map, line_chart
+from autoweight.report.svg import Figure, Series, heat_map, line_figure
 from autoweight.report.words import scale_of
 from autoweight.strategy import Strategy
 from autoweight.strategy.auto import probability_wrong
@@ -35,13 +35,13 @@ def auto_figure() -> Figure:
         right = 1 - probability_wrong(margins, torch.ones(()), torch.tensor(share))
         series.append(Series(f"{share:.0%} contradicted", right.tolist()))
     xs = [round(margin, 3) for margin in margins.tolist()]
-    svg = line_chart(xs, series, x_name="averaged margin", y_name="probability: label right", zero=True)
     look_for = (
         "The margin is the probability of the label less that of the strongest other class. The fewer labels are "
         "contradicted, the more strongly one has to be before it loses weight. So it reads them once it has evidence "
         "that labels are wrong; until then all weights are 1, but for a few samples on trial."
     )
-    return Figure("How auto reads a sample's margin", look_for, svg, tuple(one.name for one in series))
+    title, y_name = "How auto reads a sample's margin", "probability: label right"
+    return line_figure(title, look_for, xs, series, x_name="averaged margin", y_name=y_name, zero=True)
 
 
 def _theta(strategy: Strategy) -> Figure:
@@ -49,12 +49,13 @@ def _theta(strategy: Strategy) -> Figure:
     xs = [stage + 1.0 for stage in range(strategy.num_stages)]
     series = [Series(name, strategy.table[:, k].tolist()) for k, name in enumerate(names)]
     shade = warmup_shade(strategy.warmup_stages)
-    svg = line_chart(xs, series, x_name="stage", y_name="parameter", zero=True, shade=shade)
     look_for = (
         "Theta of each feature and the bias. Below zero, the more a sample has of that feature, the less it counts. "
         "Parameters that jump late are noise: the learning rate is tiny by then."
     )
-    return Figure("Theta by stage", look_for, svg, names)
+    if "memory" in names:
+        look_for += " Memory is no feature: the higher it is, the faster the memory forgets earlier visits."
+    return line_figure("Theta by stage", look_for, xs, series, y_name="parameter", zero=True, shade=shade)
 
 
 def _map(strategy: Strategy, column: int) -> Figure:
@@ -75,6 +76,8 @@ def _map(strategy: Strategy, column: int) -> Figure:
         x_name=f"{name}, {unit}",
         y_name="stage",
         alt=f"Weight by {name} and stage.{_others(strategy, column)}",
+        scale=("0", "1", "2"),
+        scale_name="weight",
     )
     look_for = f"Orange counts more than 1, blue less; blank is 1.{_others(strategy, column)}"
     return Figure(f"Weight by {name} and stage", look_for, svg)
@@ -86,9 +89,9 @@ def _lines(strategy: Strategy, column: int) -> Figure:
     last = strategy.num_stages - 1
     chosen = torch.linspace(min(strategy.warmup_stages, last), last, _LINES).round().int().unique().tolist()
     series = [Series(f"stage {stage + 1}", _weights(strategy, stage, column, values)) for stage in chosen]
-    svg = line_chart(values, series, x_name=f"{name}, {unit}", y_name="weight", zero=True)
     look_for = "A steep line chooses sharply between samples; a flat one hardly weighs." + _others(strategy, column)
-    return Figure(f"Weight by {name}", look_for, svg, tuple(one.name for one in series))
+    x_name = f"{name}, {unit}"
+    return line_figure(f"Weight by {name}", look_for, values, series, x_name=x_name, y_name="weight", zero=True)
 
 
 def _others(strategy: Strategy, column: int) -> str:

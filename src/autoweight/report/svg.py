@@ -2,18 +2,32 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from math import ceil, floor, isfinite, log10
+from typing import NamedTuple
 
 WIDTH, HEIGHT = 480, 270
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 22, 12, 42
 _LETTER, _LABEL = 10, 17  # how wide a letter may be, and how high a line, on a phone too
 _AXIS_NAME = 20  # what the name of the y axis takes at the left edge
-_COLOURS = 8
+_COLOURS, _DASHES = 8, 5  # that the style sheet has: 40 lines can be told apart
 _TICKS = 5
+_NEAR = 0.12  # of the width: labels nearer to the last would lie on it
+_SCALE = 32  # what a map's scale of colours takes above it
+_SCALE_WIDTH, _SCALE_PARTS = 150, 15
+_FAINT = 0.5  # strongest colour behind a number
+WARMUP = "Shaded is the warm-up, in which all samples count the same."
 
 Values = Sequence[float | None]
+
+
+class Key(NamedTuple):
+    """What a line of a chart is called, or its dots, and how it is drawn."""
+
+    name: str
+    style: str
+    dots: bool = False
 
 
 @dataclass(frozen=True)
@@ -23,7 +37,7 @@ class Figure:
     title: str
     look_for: str
     svg: str
-    legend: tuple[str, ...] = ()
+    legend: tuple[Key, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,6 +47,8 @@ class Series:
     name: str
     values: Values
     band: tuple[Values, Values] | None = None
+    style: int | None = None
+    """Which colour and dash, where it is one on all charts of a page; by default the next one of the chart."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +61,8 @@ class Axes:
     y_high: float
     height: float = HEIGHT
     left: float = _LEFT
+    log: bool = False
+    """Whether y_low and y_high are logarithms."""
 
     def x(self, value: float) -> float:
         """How far right a value lies."""
@@ -53,8 +71,30 @@ class Axes:
 
     def y(self, value: float) -> float:
         """How far down a value lies."""
-        share = (value - self.y_low) / ((self.y_high - self.y_low) or 1)
+        share = ((log10(value) if self.log else value) - self.y_low) / ((self.y_high - self.y_low) or 1)
         return round(self.height - _BOTTOM - share * (self.height - _BOTTOM - _TOP), 1)
+
+
+def line_figure(
+    title: str,
+    look_for: str,
+    xs: Sequence[float],
+    series: Sequence[Series],
+    *,
+    y_name: str,
+    x_name: str = "stage",
+    shade: tuple[float, float] | None = None,
+    zero: bool = False,
+    steps: bool = False,
+    dots: Sequence[tuple[float, float]] = (),
+    dots_name: str = "",
+) -> Figure:
+    """Lines over common xs with their legend; `shade` is a warm-up. In `steps`, a wide range has a logarithmic axis."""
+    series = [replace(one, style=number) if one.style is None else one for number, one in enumerate(series)]
+    svg = line_chart(xs, series, x_name=x_name, y_name=y_name, shade=shade, zero=zero, steps=steps, dots=dots)
+    legend = [Key(one.name, _style(one.style or 0)) for one in series]
+    legend += [Key(dots_name, "", dots=True)] * bool(dots)
+    return Figure(title, f"{look_for} {WARMUP}" if shade else look_for, svg, tuple(legend))
 
 
 def line_chart(
@@ -65,29 +105,53 @@ def line_chart(
     y_name: str,
     shade: tuple[float, float] | None = None,
     zero: bool = False,
+    steps: bool = False,
     dots: Sequence[tuple[float, float]] = (),
 ) -> str:
     """Lines over common xs, with what the page's script needs to show values; `dots` lie behind them."""
     known = [value for one in series for part in (one.values, *(one.band or ())) for value in part if _sound(value)]
     known += [y for _, y in dots]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
-    low, high = (min(low, 0.0), max(high, 0.0)) if zero else (low, high)
-    ticks = nice_ticks(low, high)
-    left = _room(f"{tick:g}" for tick in ticks)
-    axes = Axes(min(xs, default=0), max(xs, default=1), min(low, ticks[0]), max(high, ticks[-1]), left=left)
+    axes, ticks = _axes(xs, known, zero, steps)
     whole = all(x == int(x) for x in xs)  # stages and episodes have no halves
-    x_ticks = [tick for tick in nice_ticks(axes.x_low, axes.x_high) if not whole or tick == int(tick)]
-    parts = [_frame(axes, x_name, y_name, x_ticks, ticks)]
+    parts = [_frame(axes, x_name, y_name, _x_ticks(axes, whole), ticks)]
     if shade is not None:
         parts.append(_shaded(axes, *shade))
     if zero:
-        parts.append(f'<path class="zero" d="M{left} {axes.y(0)}H{WIDTH - _RIGHT}"/>')
+        parts.append(f'<path class="zero" d="M{axes.left} {axes.y(0)}H{WIDTH - _RIGHT}"/>')
     if dots:
-        parts.append(f'<path class="dots" d="{"".join(f"M{axes.x(x)} {axes.y(y)}h0" for x, y in dots)}"/>')
+        path = "".join(f"M{axes.x(x)} {axes.y(y)}h0" for x, y in dots)
+        parts.append(f'<g data-series="{len(series)}"><path class="dots" d="{path}"/></g>')
     for number, one in enumerate(series):
         band = _band(axes, xs, one.band) if one.band else ""
-        parts.append(f'<g class="s{number % _COLOURS}" data-series="{number}">{band}{_line(axes, xs, one.values)}</g>')
+        style = _style(number if one.style is None else one.style)
+        line = _line(axes, xs, one.values, steps)
+        parts.append(f'<g class="{style}" data-series="{number}">{band}{line}</g>')
     return _svg(parts, _alt(series, x_name, y_name), _chart_data(axes, xs, series, x_name))
+
+
+def _axes(xs: Sequence[float], known: list[float], zero: bool, steps: bool) -> tuple[Axes, list[float]]:
+    """The axes, and the ticks of y."""
+    positive = [value for value in known if value > 0]
+    log = steps and bool(positive) and max(positive) > 10 * min(positive)
+    if log:
+        ticks = [10.0**k for k in range(floor(log10(min(positive))), ceil(log10(max(positive))) + 1)]
+        low, high = log10(ticks[0]), log10(ticks[-1])
+    else:
+        low, high = (min(known), max(known)) if known else (0.0, 1.0)
+        low, high = (min(low, 0.0), max(high, 0.0)) if zero else (low, high)
+        ticks = nice_ticks(low, high)
+        low, high = min(low, ticks[0]), max(high, ticks[-1])
+    left = _room(f"{tick:g}" for tick in ticks)
+    return Axes(min(xs, default=0), max(xs, default=1), low, high, left=left, log=log), ticks
+
+
+def _x_ticks(axes: Axes, whole: bool) -> list[float]:
+    """Round numbers along x; of whole ones, the last has its label."""
+    ticks = [tick for tick in nice_ticks(axes.x_low, axes.x_high) if axes.x_low <= tick <= axes.x_high]
+    if not whole:
+        return ticks
+    near = _NEAR * (axes.x_high - axes.x_low)
+    return [tick for tick in ticks if tick == int(tick) and axes.x_high - tick > near] + [axes.x_high]
 
 
 def heat_map(
@@ -98,30 +162,75 @@ def heat_map(
     x_name: str,
     y_name: str,
     alt: str,
+    scale: Sequence[str] = (),
+    scale_name: str = "",
+    printed: Sequence[Sequence[str]] = (),
 ) -> str:
-    """Cells coloured by a number from -1 (the low colour) over 0 (none) to 1, each with a text to show."""
-    height = max(HEIGHT, min(_LABEL * len(rows), 420) + _TOP + _BOTTOM)
+    """Cells coloured by a number from -1 (the low colour) over 0 (none) to 1, each with a text to show.
+
+    `scale` says what the colours stand for: at 0 and 1, or at -1, 0 and 1. What is `printed` stands in the cells where
+    there is room.
+    """
+    top = _TOP + _SCALE * bool(scale)
+    height = max(HEIGHT, min(_LABEL * len(rows), 420) + top + _BOTTOM)
     left = _room(rows)
     wide = (WIDTH - left - _RIGHT) / max(len(columns), 1)
-    high = (height - _TOP - _BOTTOM) / max(len(rows), 1)
-    parts = [_names(columns, rows, left, wide, high, height, x_name, y_name)]
+    high = (height - top - _BOTTOM) / max(len(rows), 1)
+    longest = max((len(text) for line in printed for text in line), default=0)
+    if longest * _LETTER > wide or high < _LABEL:
+        printed = ()
+    strongest = _FAINT if printed else 1.0
+    parts = [_names(columns, rows, left, wide, high, height, x_name, y_name, top)]
+    if scale:
+        parts.append(_colours(scale, scale_name, left, strongest))
     for row, line in enumerate(cells):
         for column, (value, text) in enumerate(line):
             kind = "hot" if value >= 0 else "cold"
             parts.append(
-                f'<rect class="{kind}" x="{left + column * wide:.1f}" y="{_TOP + row * high:.1f}" width="{wide:.1f}" '
-                f'height="{high:.1f}" fill-opacity="{min(abs(value), 1):.2g}"><title>{escape(text)}</title></rect>'
+                f'<rect class="{kind}" x="{left + column * wide:.1f}" y="{top + row * high:.1f}" width="{wide:.1f}" '
+                f'height="{high:.1f}" fill-opacity="{strongest * min(abs(value), 1):.2g}"><title>{escape(text)}</title>'
+                "</rect>"
             )
+    for row, texts in enumerate(printed):
+        for column, text in enumerate(texts):
+            x, y = left + (column + 0.5) * wide, top + (row + 0.5) * high + 5
+            parts.append(f'<text class="count" x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{escape(text)}</text>')
     return _svg(parts, alt, f" tabindex='0' data-cells='{len(columns)}'", height)
 
 
-def dot_chart(rows: Sequence[tuple[str, float, float | None]], *, x_name: str) -> str:
+def _colours(scale: Sequence[str], name: str, left: float, strongest: float) -> str:
+    """A strip of the colours, what they stand for below it, and what that is beside it."""
+    begin, width = (-1.0 if len(scale) > 2 else 0.0), _SCALE_WIDTH / _SCALE_PARTS
+    parts = []
+    for part in range(_SCALE_PARTS):
+        value = begin + (1 - begin) * (part + 0.5) / _SCALE_PARTS
+        kind, strength = "hot" if value >= 0 else "cold", strongest * abs(value)
+        place = f"M{left + part * width:.1f} 4h{width:.1f}v10h-{width:.1f}Z"
+        parts.append(f'<path class="{kind}" fill-opacity="{strength:.2f}" d="{place}"/>')
+    parts.append(f'<path class="grid" d="M{left:.1f} 4h{_SCALE_WIDTH}v10h-{_SCALE_WIDTH}Z"/>')
+    for number, label in enumerate(scale):
+        x = left + _SCALE_WIDTH * number / (len(scale) - 1)
+        parts.append(f'<text x="{x:.1f}" y="31" text-anchor="middle">{escape(label)}</text>')
+    parts.append(f'<text x="{left + _SCALE_WIDTH + 10:.1f}" y="15">{escape(name)}</text>')
+    return "".join(parts)
+
+
+class Dot(NamedTuple):
+    """A value, its standard error, and how it is drawn."""
+
+    name: str
+    value: float
+    error: float | None
+    style: int = 0
+
+
+def dot_chart(rows: Sequence[Dot], *, x_name: str) -> str:
     """A dot for each name, with its standard error to both sides."""
-    ends = [value + sign * (error or 0) for _, value, error in rows for sign in (-1, 1)]
+    ends = [value + sign * (error or 0) for _, value, error, _ in rows for sign in (-1, 1)]
     ticks = nice_ticks(min(ends), max(ends))
     height = _TOP + _BOTTOM + 26 * len(rows)
     axes = Axes(min(ticks[0], *ends), max(ticks[-1], *ends), 0, 1, height)
-    left = max(120, 10 + ceil(_LETTER * max(len(name) for name, _, _ in rows)))
+    left = max(120, 10 + ceil(_LETTER * max(len(row.name) for row in rows)))
     scale = (WIDTH - _RIGHT - left) / (WIDTH - _RIGHT - _LEFT)
 
     def place(value: float) -> float:
@@ -132,16 +241,17 @@ def dot_chart(rows: Sequence[tuple[str, float, float | None]], *, x_name: str) -
         f'<text x="{place(tick)}" y="{height - _BOTTOM + 16}" text-anchor="middle">{tick:g}</text>'
         for tick in ticks
     ]
-    for number, (name, value, error) in enumerate(rows):
+    for number, (name, value, error, style) in enumerate(rows):
         y = _TOP + 26 * number + 13
         about = f"{value:.2f}" + (f" ± {error:.2f}" if error is not None else "")
         whisker = f'<path class="line" d="M{place(value - error)} {y}H{place(value + error)}"/>' if error else ""
         parts.append(
-            f'<g class="s0"><title>{escape(name)}: {about}</title>{whisker}<circle cx="{place(value)}" cy="{y}" r="5"/>'
-            f'</g><text x="{left - 10}" y="{y + 4}" text-anchor="end">{escape(name)}</text>'
+            f'<g class="{_style(style)}"><title>{escape(name)}: {about}</title>{whisker}'
+            f'<circle cx="{place(value)}" cy="{y}" r="5"/></g>'
+            f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{escape(name)}</text>'
         )
     parts.append(f'<text x="{WIDTH / 2}" y="{height - 8}" text-anchor="middle">{escape(x_name)}</text>')
-    return _svg(parts, f"{x_name}: " + ", ".join(f"{name} {value:.1f}" for name, value, _ in rows), "", height)
+    return _svg(parts, f"{x_name}: " + ", ".join(f"{name} {value:.1f}" for name, value, *_ in rows), "", height)
 
 
 def nice_ticks(low: float, high: float) -> list[float]:
@@ -162,8 +272,7 @@ def _frame(axes: Axes, x_name: str, y_name: str, x_ticks: list[float], y_ticks: 
         parts.append(f'<path class="grid" d="M{axes.left} {y}H{WIDTH - _RIGHT}"/>')
         parts.append(f'<text x="{axes.left - 6}" y="{y + 4}" text-anchor="end">{tick:g}</text>')
     for tick in x_ticks:
-        if axes.x_low <= tick <= axes.x_high:
-            parts.append(f'<text x="{axes.x(tick)}" y="{bottom + 16}" text-anchor="middle">{tick:g}</text>')
+        parts.append(f'<text x="{axes.x(tick)}" y="{bottom + 16}" text-anchor="middle">{tick:g}</text>')
     return "".join(parts) + _axis_names(x_name, y_name, HEIGHT, axes.left)
 
 
@@ -172,7 +281,7 @@ def _shaded(axes: Axes, begin: float, end: float) -> str:
     left, right = (axes.x(min(max(x, axes.x_low), axes.x_high)) for x in (begin, end))
     return (
         f'<rect class="shade" x="{left}" y="{_TOP}" width="{right - left:.1f}" height="{HEIGHT - _BOTTOM - _TOP}">'
-        "<title>warm-up: all samples count the same</title></rect>"
+        f"<title>{WARMUP}</title></rect>"
     )
 
 
@@ -195,8 +304,8 @@ def _room(labels: Iterable[str]) -> float:
     return max(_LEFT, _AXIS_NAME + 6 + ceil(_LETTER * max(map(len, labels), default=0)))
 
 
-def _axis_names(x_name: str, y_name: str, height: float, left: float) -> str:
-    middle = _TOP + (height - _TOP - _BOTTOM) / 2
+def _axis_names(x_name: str, y_name: str, height: float, left: float, top: float = _TOP) -> str:
+    middle = top + (height - top - _BOTTOM) / 2
     return (
         f'<text x="{(WIDTH + left) / 2}" y="{height - 8}" text-anchor="middle">{escape(x_name)}</text>'
         f'<text transform="translate(14 {middle:.0f}) rotate(-90)" text-anchor="middle">{escape(y_name)}</text>'
@@ -212,6 +321,7 @@ def _names(
     height: float,
     x_name: str,
     y_name: str,
+    top: float,
 ) -> str:
     """Names along both sides, as many as there is room for."""
 
@@ -225,26 +335,33 @@ def _names(
         for k in spread(columns, _LETTER * longest + 4, wide)
     ]
     parts += [
-        f'<text x="{left - 6}" y="{_TOP + (k + 0.5) * high + 4:.1f}" text-anchor="end">{escape(rows[k])}</text>'
+        f'<text x="{left - 6}" y="{top + (k + 0.5) * high + 4:.1f}" text-anchor="end">{escape(rows[k])}</text>'
         for k in spread(rows, _LABEL, high)
     ]
-    return "".join(parts) + _axis_names(x_name, y_name, height, left)
+    return "".join(parts) + _axis_names(x_name, y_name, height, left, top)
 
 
-def _line(axes: Axes, xs: Sequence[float], values: Values) -> str:
-    path, pen = [], "M"
+def _line(axes: Axes, xs: Sequence[float], values: Values, steps: bool = False) -> str:
+    """A line with gaps where values are missing; in steps, it jumps halfway between two xs."""
+    path, before = [], None
     for x, value in zip(xs, values, strict=True):
-        if value is None or not isfinite(value):
-            pen = "M"
+        if value is None or not isfinite(value) or (axes.log and value <= 0):
+            before = None
             continue
-        path.append(f"{pen}{axes.x(x)} {axes.y(value)}")
-        pen = "L"
+        if before is None:
+            path.append(f"M{axes.x(x)} {axes.y(value)}")
+        elif steps:
+            path.append(f"H{axes.x((before + x) / 2)}V{axes.y(value)}H{axes.x(x)}")
+        else:
+            path.append(f"L{axes.x(x)} {axes.y(value)}")
+        before = x
     lone = len(path) == 1
     return f'<path class="{"dot" if lone else "line"}" d="{"".join(path)}{"h0" if lone else ""}"/>' if path else ""
 
 
 def _band(axes: Axes, xs: Sequence[float], band: tuple[Values, Values]) -> str:
     rows = [(x, low, high) for x, low, high in zip(xs, *band, strict=True) if low is not None and high is not None]
+    rows = [] if axes.log else rows
     there = [f"{axes.x(x)} {axes.y(high)}" for x, _, high in rows]
     back = [f"{axes.x(x)} {axes.y(low)}" for x, low, _ in reversed(rows)]
     return f'<path class="band" d="M{"L".join(there + back)}Z"/>' if rows else ""
@@ -263,6 +380,11 @@ def _alt(series: Sequence[Series], x_name: str, y_name: str) -> str:
         if known:
             ends.append(f"{one.name} goes from {known[0]:.3g} to {known[-1]:.3g}")
     return f"{y_name} by {x_name}: " + "; ".join(ends)
+
+
+def _style(number: int) -> str:
+    """Classes of the style sheet: a colour and a dash."""
+    return f"c{number % _COLOURS} d{number % _DASHES}"
 
 
 def _sound(value: float | None) -> bool:

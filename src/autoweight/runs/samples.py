@@ -64,7 +64,7 @@ def _class_columns(method: Method, weigher: Remembering | None, samples: Labelle
         predicted, margins = _remembered(weigher, samples.labels)
     else:
         predicted, margins = predictions(method.networks[0], samples, precision)
-    columns = {
+    columns: Columns = {
         "label": samples.labels.cpu().numpy().astype(kind),
         "remembered": np.array(weigher is not None),
         "num_classes": np.array(samples.num_classes),
@@ -73,7 +73,7 @@ def _class_columns(method: Method, weigher: Remembering | None, samples: Labelle
         columns["predicted"] = predicted.cpu().numpy().astype(kind)
         columns["margin"] = margins.detach().float().cpu().numpy()  # whole: who is worst hangs on little
     if weigher is not None:
-        columns |= pictures_of(samples, columns["margin"])
+        columns |= {"visits": _visits(weigher, samples.labels)} | pictures_of(samples, columns["margin"])
     return columns
 
 
@@ -85,8 +85,11 @@ def _token_columns(columns: Columns, weigher: Remembering | None, samples: Label
     own["index"] = columns["index"].repeat(length)[counted]
     own["token"] = np.tile(np.arange(length, dtype=np.uint32), len(samples))[counted]
     own |= {"label": labels.cpu().numpy()[counted], "num_classes": np.array(samples.num_classes)}
+    if not bool(samples.clean.all()):
+        own["wrong"] = (labels != samples.true_labels.flatten()).cpu().numpy()[counted]
     if weigher is not None:
         predicted, margins = _remembered(weigher, labels)
+        own["visits"] = _visits(weigher, labels)
         own |= {"predicted": predicted.cpu().numpy()[counted], "margin": margins.cpu().numpy()[counted]}
     return own | {"remembered": np.array(weigher is not None)}
 
@@ -95,6 +98,12 @@ def _remembered(weigher: Remembering, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The class that the network has come to believe in, and the margin; the label, and NaN, of what never came up."""
     margins, predicted = weigher.judgement()
     return predicted.where(predicted >= 0, labels), margins
+
+
+def _visits(weigher: Remembering, labels: Tensor) -> NDArray[Any]:
+    """How often samples were visited in the mean, of those that were."""
+    visits = weigher.settled().testimony.visits[: len(labels)]
+    return visits[visits > 0].mean().cpu().numpy()
 
 
 def remembering_of(method: Method) -> Remembering | None:
