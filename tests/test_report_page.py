@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 from math import nan, sqrt
@@ -126,6 +127,29 @@ def test_a_search_alone(searched):
     assert "no candidate was better than no weighting" in page.text or "In the search&#39;s proxies" in page.text
     returns = [line["returns"] for line in read_run(searched).of("search") if "returns" in line]
     assert [len(one) for one in returns] == [5] * 4  # two episodes, two rounds of choosing
+
+
+def test_a_killed_search_shows_what_it_has_come_to(searched, tmp_path):
+    killed = tmp_path / "killed search"
+    shutil.copytree(searched, killed)
+    for name in ("result.json", "strategy.safetensors", "report.html"):
+        (killed / name).unlink()
+    lines = (killed / "metrics.jsonl").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if json.loads(line)["episode"] == 0]
+    (killed / "metrics.jsonl").write_text("".join(kept))
+    write_report([killed])
+    text = unescape(page_of(killed).text)
+    assert "The search has ended 1 of 2 episodes; the best return of a guess so far is" in text
+    assert "nothing to judge" not in text
+    assert "the strategy shown is its best guess so far" in text
+    assert "Theta by stage" in text
+    assert "Returns of the search" in text
+    assert f"To go on with it: <code>autoweight search --out '{killed}' --resume</code>" in text
+    for file in (killed / "checkpoint").iterdir():
+        file.write_bytes(b"damaged")
+    write_report([killed])
+    assert "Theta by stage" not in page_of(killed).text
+    assert (killed / "checkpoint" / "search").read_bytes() == b"damaged"  # who looks changes nothing
 
 
 def test_a_killed_run_says_what_is_missing(whole, tmp_path):
@@ -273,7 +297,7 @@ def test_a_search_is_judged_in_the_unit_of_its_gain():
     view.config = get_recipe("digits-noise")
     assert "it was 62.0 (standard error 2.0) points ahead of no weighting" in verdict(view)[0]
     result["search"] |= {"validation_repeats": 3, "candidates": 30}
-    said = verdict(view).sentence
+    said = " ".join(verdict(view).notes)
     assert "By 3 repeats, its 95 % interval is 53.4 to 70.6. It is the best of 30 candidates in the very" in said
     assert "hardly chance" not in said
     result["search"] |= {"validation_gain": 0.0, "validation_gain_error": 0.0}

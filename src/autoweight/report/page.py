@@ -35,6 +35,7 @@ from autoweight.storage.atomic import write_bytes
 from autoweight.strategy.shipped import load
 
 PAGE = "report.html"
+_COLUMNS = ("over_uniform", "recovered", "over_early_stop", "error")  # of methods, where there is something to tell
 _HERE = Path(__file__).parent
 _OVER = ("the seeds", "the samples of one seed")  # that standard errors are over
 
@@ -65,7 +66,10 @@ class RunPart:
     run: RunView
     verdict: Verdict
     methods: list[MethodRow]
+    columns: list[str]
+    """Columns of the table of methods in which something stands."""
     unsure_gap: str
+    score_name: str
     tested: Tested
     scores: Figure | None
     curves: list[Figure]
@@ -141,7 +145,7 @@ def _part(run: RunView, audit: Audit | None, number: int, of: int, page: Path) -
     gap = loss_gap_figure(run)
     searched = bool(run.of("search"))
     labels = audit_view(run, audit, ROOM // of)
-    said = verdict(run)
+    said, unsure = verdict(run), gap_is_unsure(run)
     if labels is not None and run.is_audit:
         said = Verdict(labels.sentence, said.comparisons, [said.sentence, *said.notes])
     return RunPart(
@@ -149,7 +153,10 @@ def _part(run: RunView, audit: Audit | None, number: int, of: int, page: Path) -
         run=run,
         verdict=said,
         methods=rows,
-        unsure_gap=UNSURE_GAP if gap_is_unsure(run) else "",
+        columns=[name for name in _COLUMNS if any(getattr(row, name) is not None for row in rows)]
+        + unsure * ["recovered"],
+        unsure_gap=UNSURE_GAP * unsure,
+        score_name=run.score_name,
         tested=tested,
         scores=_scores(rows, f"{tested} {run.score_name}"),
         curves=training_curves(run),

@@ -1,5 +1,6 @@
 """Did it help, and could that be chance: differences between methods with their intervals, and a sentence on them."""
 
+import re
 from collections.abc import Sequence
 from math import comb, erfc, sqrt
 from statistics import fmean, stdev
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from autoweight.config import RunConfig
 from autoweight.report.intervals import combined_half_width, half_width
 from autoweight.report.words import chose_nothing, gain_sentence
 from autoweight.runs.reading import RunView
@@ -22,6 +24,8 @@ _NO_TEST = (
 )
 UNSURE_GAP = "The oracle's lead over no weighting could be chance: what others close of it cannot be told."
 _SEVERAL = "Several comparisons are made, without correction: the more there are, the likelier one misleads."
+_FEW = 4  # seeds, whose spread is hardly known
+_FEW_SEEDS = "So few seeds hardly tell how much seeds differ, and that makes intervals wide: five or more narrow them."
 _FIRST = ("law", "auto")  # what the page is about, where it was trained
 _RIVALS = {"uniform": "training without weights", "early_stop": "stopping early by the trusted samples"}
 Answer = NDArray[np.bool_]
@@ -38,6 +42,7 @@ class Gain(NamedTuple):
     """What the interval is over, in words; empty where there is none."""
     chance: float | None = None
     """How probable so large a difference is by chance alone, where that is counted exactly."""
+    seeds: int = 1
 
     @property
     def has_interval(self) -> bool:
@@ -96,7 +101,7 @@ def over_seeds(
         over += f" and {min(len(own) for own, _ in answers):,} {tested} samples"
     else:
         half = half_width(of_seeds, count)
-    return Gain(mean, mean - half, mean + half, over)
+    return Gain(mean, mean - half, mean + half, over, seeds=count)
 
 
 def _samples_error(answers: Sequence[tuple[Answer, Answer]]) -> float:
@@ -160,6 +165,8 @@ def _comparison_verdict(run: RunView) -> Verdict:
         return Verdict(f"{method} reaches {reached:.1f} %; no training without weights is there to compare with.")
     sentence = _sentence(*comparisons[0])
     notes = [note for name in dict.fromkeys(one.method for one in comparisons) for note in _recovered(run, name)]
+    if any(one.gain.may_be_chance and 1 < one.gain.seeds <= _FEW for one in comparisons):
+        notes.append(_FEW_SEEDS)
     if comparisons[1:]:
         notes.append(_SEVERAL)
     return Verdict(sentence if run.finished else f"So far: {sentence}", comparisons, notes)
@@ -202,13 +209,38 @@ def _search_verdict(run: RunView) -> Verdict:
     search: dict[str, Any] = run.result.get("search") or {}
     found: dict[str, Any] = {key: value for key, value in search.items() if isinstance(value, int | float)}
     if "validation_gain" not in found:
-        return Verdict("No record of a training that has ended, so there is nothing to judge.")
+        return _unfinished_search(run)
     if run.config is not None:
         found |= {"num_tasks": 1 + len(run.config.tasks), "reward": run.config.search.reward}
-    said = gain_sentence(found)
+    said, *more = re.split(r"(?<=\.) (?=[A-Z])", gain_sentence(found))
     if not chose_nothing(found):
         said = f"In the search's proxies, the strategy that was found came to this: {said[0].lower()}{said[1:]}"
-    return Verdict(said, notes=["No network was trained with it in this run, so that says nothing of a test set yet."])
+    nothing_yet = "No network was trained with it in this run, so that says nothing of a test set yet."
+    return Verdict(said, notes=[*more, nothing_yet])
+
+
+def _unfinished_search(run: RunView) -> Verdict:
+    """How far a search has come that has no result yet."""
+    ended = [line for line in run.of("search") if isinstance(line.get("returns"), list) and line["returns"]]
+    if not ended or run.config is None:
+        return Verdict("No record of a training that has ended, so there is nothing to judge.")
+    last, of = ended[-1], run.config.search.num_episodes
+    sentence = f"The search has ended {min(int(last.get('episode') or 0) + 1, of)} of {of} episodes"
+    guesses = [line["returns"][0] for line in ended if line.get("doing") == "searching"]
+    known = [guess for guess in guesses if isinstance(guess, int | float)]
+    if known:
+        sentence += f"; the best return of a guess so far is {100 * max(known):.1f} {_unit(run.config)}"
+    if last.get("doing") == "choosing":
+        sentence += ", and it is choosing among the candidates"
+    note = "The command at the end of this page goes on with it; with --finish, it keeps the best so far."
+    return Verdict(f"{sentence}.", notes=["One return is mostly luck.", note])
+
+
+def _unit(config: RunConfig) -> str:
+    """What returns are in."""
+    if config.tasks:
+        return "% of the gap between no weighting and an oracle"
+    return "% right" if config.search.reward == "plain" else "points over no weighting"
 
 
 def _pairs(run: RunView, method: str, rival: str, seeds: list[int]) -> list[tuple[Answer, Answer]]:

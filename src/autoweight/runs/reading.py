@@ -14,7 +14,8 @@ from autoweight.methods import METHODS, told_of
 from autoweight.methods.early_stop import EARLY_STOP
 from autoweight.runs.result import recovered_fractions, score_key
 from autoweight.runs.samples import Columns, read_columns, samples_file
-from autoweight.strategy import Strategy
+from autoweight.storage.checkpoint import CheckpointFile
+from autoweight.strategy import Rule, Strategy
 from autoweight.strategy.files import RUN_FILE
 
 _WHOLE = ("seed", "stage", "episode")
@@ -245,6 +246,9 @@ def _strategy(path: Path, config: RunConfig | None, missing: list[str]) -> Strat
     """The strategy that the run found, or else that which law used."""
     wanted = path / RUN_FILE
     if not wanted.exists():
+        if config is not None and (best := _best_guess(path, config)) is not None:
+            missing.append("The search has not ended: the strategy shown is its best guess so far.")
+            return best
         if config is None or config.strategy is None or "law" not in config.methods:
             return None
         wanted = Path(config.strategy)
@@ -253,3 +257,19 @@ def _strategy(path: Path, config: RunConfig | None, missing: list[str]) -> Strat
     except UserError as error:
         missing.append(f"The strategy cannot be shown: {error}")
     return None
+
+
+def _best_guess(path: Path, config: RunConfig) -> Strategy | None:
+    """The best guess of a search that has not ended, where its checkpoint can be read."""
+    try:
+        state = CheckpointFile(path / "checkpoint" / "search").peek() or {}
+        archive = state["archive"]
+        guesses = [
+            (float(returns[0]), tables[0])
+            for tables, returns in zip(archive["tables"], archive["returns"], strict=True)
+            if isfinite(returns[0])
+        ]
+        _, table = max(guesses, key=lambda guess: guess[0])
+        return Strategy(table, Rule.of(config.search), config.search.warmup_stages)
+    except (KeyError, TypeError, ValueError, IndexError, UserError):
+        return None

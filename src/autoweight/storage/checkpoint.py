@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import pickle
 import warnings
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,16 @@ class CheckpointFile:
             damaged.append(f"{path} is no whole checkpoint, and now called {kept.name}")
         if damaged:
             raise RunError(f"{'; '.join(damaged)}: start again, and this part begins anew.")
+        return None
+
+    def peek(self) -> dict[str, Any] | None:
+        """The newest whole checkpoint, for who only looks: nothing is changed, and nothing raised."""
+        for path in (self.path, self.reserve):
+            try:
+                if (state := _read(path)) is not None:
+                    return state
+            except (OSError, RuntimeError, pickle.UnpicklingError):
+                continue
         return None
 
     def remove(self) -> None:
