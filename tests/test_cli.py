@@ -15,9 +15,12 @@ import yaml
 
 import autoweight as aw
 from autoweight.cli import commands
+from autoweight.cli.arguments import TrainArguments
 from autoweight.cli.main import main
+from autoweight.cli.typed import configured
 from autoweight.config.files import dump_config, load_config
 from autoweight.config.presets import PRESETS
+from autoweight.config.training import PAPER_DROPS
 from autoweight.methods import METHODS
 from autoweight.models import NETWORKS
 from autoweight.recipes import RECIPES, get_recipe
@@ -287,3 +290,19 @@ def test_the_walk_from_the_command_to_the_first_step_is_short(tmp_path, monkeypa
     calls = walk[walk.index("_search") + 1 :]
     assert walk[: walk.index("_search")] == ["main", "run"]
     assert calls == ["search", "find_strategy", "run", "run", "run_episode", "run_stage", "_train", "_train_step"]
+
+
+@pytest.mark.parametrize(
+    ("stages", "typed", "drops"),
+    [(20, None, (6, 12, 18)), (40, None, (12, 24, 36)), (4, None, (1, 2, 3)), (2, None, (1,)), (1, None, ())]
+    + [(4, (2,), (2,)), (40, (6, 13), (6, 13))],
+)
+def test_a_recipes_drops_keep_their_place_where_stages_alone_are_typed(stages, typed, drops):
+    base = get_recipe("imagenet-noise")
+    training = replace(base.training, num_stages=stages, drop_stages=typed or base.training.drop_stages)
+    assert configured(
+        base, TrainArguments(data=base.data, training=training, network=base.network)
+    ).training == replace(base.training, num_stages=stages, drop_stages=drops)
+    paper = get_recipe("digits-noise")
+    arguments = TrainArguments(data=paper.data, training=replace(paper.training, num_stages=4), network=paper.network)
+    assert configured(paper, arguments).training.drop_stages == PAPER_DROPS  # of 20 stages, whatever is typed

@@ -51,8 +51,10 @@ def test_scores_on_training_samples_are_called_so(audits):
     view, text = read_run(audits / "plain"), (audits / "plain" / "report.html").read_text()
     assert samples_tested(view) == "training"
     assert "Last epoch on the training samples, since nothing was split off to test on, 1 seed" in text
+    assert verdict(view).sentence.endswith("% of the given labels, wrong ones among them.")
+    assert '<th scope="col" class="number">agreement with the given labels %</th>' in text
     assert verdict(view).notes[-1].startswith("Scores are on the training samples")
-    assert "last-epoch training accuracy" in comparison_table(view).title
+    assert "last-epoch training agreement with the given labels" in comparison_table(view).title
     view, text = read_run(audits / "tested"), (audits / "tested" / "report.html").read_text()
     assert samples_tested(view) == "test"
     assert "Last epoch on the test set" in text
@@ -167,6 +169,8 @@ def test_charts_of_one_line_say_whose_it_is(audits):
 def test_trainings_of_a_search_are_not_called_episodes():
     view = RunView(Path(), None, [], {"methods": {}, "search": {"episodes": 25}}, True, None)
     assert _facts(view) == [("search, trainings of weighted networks", "25")]
+    view.result["search"] = {"validation_gain": 0.0123}
+    assert _facts(view) == [("search, validation gain", "1.23 points")]
 
 
 def test_what_is_mistaken_most_is_told_of_many_classes():

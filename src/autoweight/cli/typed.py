@@ -13,8 +13,9 @@ from autoweight.cli.arguments import Common, SearchArguments, Trained
 from autoweight.cli.commands import demo_config
 from autoweight.cli.messages import one_sentence
 from autoweight.cli.own import absolute_network, is_path, own_config, with_own
-from autoweight.config import Command, Knob, RunConfig
+from autoweight.config import Command, Knob, RunConfig, TrainingConfig
 from autoweight.config.files import load_config
+from autoweight.config.training import PAPER_DROPS
 from autoweight.errors import UserError, nearest, require
 from autoweight.methods import METHODS, check_knobs, knobs_of
 from autoweight.recipes import RECIPES, get_recipe
@@ -114,11 +115,23 @@ def configured(base: RunConfig, typed: Trained | SearchArguments, **changes: Any
     """The configuration to start from, with what was typed and with these changes."""
     shared = {name: getattr(typed, name) for name in ("seed", "device", "network", "data", "training")}
     shared |= {"data": with_own(typed.data, typed), "network": absolute_network(typed.network)}
+    shared["training"] = _with_drops_in_place(typed.training, base.training)
     folder = typed.data_dir or typed.data.folder
     if folder:
         absolute = Path(folder).expanduser().absolute()  # so that it resumes from anywhere
         shared["data"] = replace(shared["data"], folder=str(absolute))
     return replace(base, **shared, **changes)
+
+
+def _with_drops_in_place(training: TrainingConfig, base: TrainingConfig) -> TrainingConfig:
+    """Where the number of stages alone was typed, drops stay where they are in the training, to the nearest stage."""
+    if training.num_stages == base.num_stages or training.drop_stages != base.drop_stages:
+        return training
+    if base.drop_stages == PAPER_DROPS:  # of 20 stages, however many there are
+        return training
+    places = [round(drop * training.num_stages / base.num_stages) for drop in base.drop_stages]
+    drops = {min(max(place, 1), training.num_stages - 1) for place in places}
+    return replace(training, drop_stages=tuple(sorted(drops)) if training.num_stages > 1 else ())
 
 
 def shipped(typed: Training) -> tuple[Training, tuple[str, ...]]:

@@ -60,8 +60,8 @@ class TrainingConfig(Strict):
     warmup_epochs: float = 0.0
     """First epochs, in which the learning rate rises linearly to what the schedule says."""
     drop_stages: tuple[int, ...] = PAPER_DROPS
-    """Stages, counted from 0, at whose start the learning rate is divided by 10. The default is of 20 stages, and keeps
-    its place in the training where num_stages is another."""
+    """Stages, counted from 0, at whose start the learning rate is divided by 10. Where the command line sets num_stages
+    alone, they keep their place in the training, to the nearest stage; 10, 13 and 16 are always of 20 stages."""
     average: float = 0.0
     """Also evaluate an exponential mean of the parameters, which keeps this share at every step, such as 0.999; 0
     keeps none."""

@@ -30,7 +30,7 @@ from autoweight.report.verdict import (
 from autoweight.report.words import describe, idea
 from autoweight.runs.audit import CSV, Audit, damaged_samples
 from autoweight.runs.reading import RunView, read_run, told
-from autoweight.runs.tested import Tested, samples_tested
+from autoweight.runs.tested import Tested, name_of_score, samples_tested
 from autoweight.storage.atomic import write_bytes
 from autoweight.strategy.shipped import load
 
@@ -156,9 +156,9 @@ def _part(run: RunView, audit: Audit | None, number: int, of: int, page: Path) -
         columns=[name for name in _COLUMNS if any(getattr(row, name) is not None for row in rows)]
         + unsure * ["recovered"],
         unsure_gap=UNSURE_GAP * unsure,
-        score_name=run.score_name,
+        score_name=name_of_score(run),
         tested=tested,
-        scores=_scores(rows, f"{tested} {run.score_name}"),
+        scores=_scores(rows, f"{tested} {name_of_score(run)}"),
         curves=training_curves(run),
         strategy=sentences,
         strategy_figures=pictures,
@@ -230,8 +230,16 @@ def _facts(run: RunView) -> list[tuple[str, str]]:
     search: Any = run.result.get("search")
     if isinstance(search, dict):
         names = {key: key.replace("_", " ") for key in search} | {"episodes": "trainings of weighted networks"}
-        facts += [(f"search, {names[key]}", _short(value)) for key, value in search.items()]
+        facts += [(f"search, {names[key]}", _of_search(run, key, value)) for key, value in search.items()]
     return facts
+
+
+def _of_search(run: RunView, key: str, value: Any) -> str:
+    """A fact of a search, gains in points as everywhere on the page."""
+    if key not in ("validation_gain", "validation_gain_error") or not isinstance(value, int | float):
+        return _short(value)
+    points = run.config is None or not (run.config.tasks or run.config.search.reward == "plain")
+    return f"{100 * value:.2f} {'points' if points else '%'}"
 
 
 def _command(run: RunView) -> str:

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from autoweight.report.verdict import UNSURE_GAP, gap_is_unsure, recovered
 from autoweight.runs.reading import RunView
-from autoweight.runs.tested import samples_tested
+from autoweight.runs.tested import name_of_score, samples_tested
 
 
 def comparison_table(run: RunView) -> Table:
@@ -14,7 +14,7 @@ def comparison_table(run: RunView) -> Table:
     result, closed = run.result, recovered(run)
     seeds = result["seeds"]
     score = result.get("score", "test_accuracy")
-    name = score.removeprefix("test_").replace("_", "-")
+    name = name_of_score(run)
     title = f"{result['recipe']}: last-epoch {samples_tested(run)} {name}, {len(seeds)} seed{'s' * (len(seeds) > 1)}"
     unsure = bool(result["recovered"]) and gap_is_unsure(run)
     table = Table(title=title, caption=UNSURE_GAP if unsure else None)

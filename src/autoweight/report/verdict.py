@@ -13,7 +13,7 @@ from autoweight.config import RunConfig
 from autoweight.report.intervals import combined_half_width, half_width
 from autoweight.report.words import chose_nothing, gain_sentence
 from autoweight.runs.reading import RunView
-from autoweight.runs.tested import Tested, samples_tested
+from autoweight.runs.tested import AGREEMENT, Tested, name_of_score, samples_tested
 
 _NORMAL = 1.96
 _LITTLE = 0.05  # a smaller probability is no longer called chance
@@ -162,6 +162,8 @@ def _comparison_verdict(run: RunView) -> Verdict:
     comparisons = [Comparison(name, rival, gain) for name, rival, gain in gains if gain is not None]
     if not comparisons:
         reached = 100 * fmean(methods[method][run.score])
+        if name_of_score(run) == AGREEMENT:
+            return Verdict(f"{method} agrees with {reached:.1f} % of the given labels, wrong ones among them.")
         return Verdict(f"{method} reaches {reached:.1f} %; no training without weights is there to compare with.")
     sentence = _sentence(*comparisons[0])
     notes = [note for name in dict.fromkeys(one.method for one in comparisons) for note in _recovered(run, name)]

@@ -1,6 +1,7 @@
 """What a run comes to: the content of result.json."""
 
 import platform
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -28,11 +29,23 @@ def make_result(config: RunConfig, *, methods: dict[str, Any], **more: Any) -> d
         **more,
         "environment": {
             "device": torch.cuda.get_device_name(config.device) if config.device.startswith("cuda") else "cpu",
+            "cpu": _cpu(),
+            "threads": torch.get_num_threads(),
             "torch": torch.__version__,
             "python": platform.python_version(),
             "autoweight": autoweight.__version__,
         },
     }
+
+
+def _cpu() -> str:
+    """The processor's model, as far as the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, "") or platform.processor() or platform.machine()
 
 
 def recovered_fractions(scores: dict[str, list[float]]) -> dict[str, float]:

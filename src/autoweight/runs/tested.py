@@ -8,6 +8,7 @@ from autoweight.data.own import OWN
 from autoweight.runs.audit import trainings_of
 from autoweight.runs.reading import RunView
 
+AGREEMENT = "agreement with the given labels"
 Tested = Literal["test", "training"]
 
 
@@ -21,3 +22,9 @@ def samples_tested(run: RunView) -> Tested:
         if {"test_count", "index"} <= columns.keys() and columns["test_count"] < len(np.unique(columns["index"])):
             return "test"  # the data have a part to test on: what is trained on would be tested whole
     return "training"
+
+
+def name_of_score(run: RunView) -> str:
+    """What the score is called; where it is on the very labels that an audit suspects, it is no accuracy."""
+    suspects = run.is_audit and run.score_name == "accuracy" and samples_tested(run) == "training"
+    return AGREEMENT if suspects else run.score_name
