@@ -96,6 +96,7 @@ def test_steps_lie_on_a_logarithmic_axis_where_they_fall_far():
     assert "0.04" not in [text for _, text in places(far, "end")]
     assert "0.06" in [text for _, text in places(near, "end")]
     assert "V" in re.search('class="line" d="([^"]+)"', far)[1]
+    assert next(text for _, text in places(chart([0.1, 0.001, 1e-9]), "end")) == "0.001"  # as cosine ends
     assert chart([0.1, 0.0, None]).startswith("<svg")  # nothing has a logarithm there
 
 

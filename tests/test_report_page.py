@@ -284,6 +284,8 @@ def test_one_seed_is_judged_over_the_test_samples(whole, tmp_path):
     view = read_run(folder)
     gain = gain_over(view, "oracle", "early_stop")
     assert gain.over == "547 test samples, one seed"
+    write_report([folder])
+    assert "std. error" in page_of(folder).text
     scores = [100 * view.result["methods"][name]["test_accuracy"][0] for name in ("oracle", "early_stop")]
     assert gain.mean == pytest.approx(scores[0] - scores[1])
     shutil.rmtree(folder / "samples")

@@ -9,7 +9,7 @@ from autoweight.report.svg import Figure, Series, line_figure
 from autoweight.report.verdict import chosen_method
 from autoweight.runs.reading import RunView
 
-_MOST_CLASSES = 10  # lines that can still be told apart
+_MOST_CLASSES = 8  # lines that can still be told apart
 _RIGHT_AND_WRONG = {"right": "right labels", "wrong": "wrong labels"}
 _OUTLYING = 4.0  # times the usual distance from the median, and at least
 _APART = 0.02  # so far

@@ -13,6 +13,7 @@ _LETTER, _LABEL = 10, 17  # how wide a letter may be, and how high a line, on a 
 _AXIS_NAME = 20  # what the name of the y axis takes at the left edge
 _COLOURS, _DASHES = 8, 5  # that the style sheet has: 40 lines can be told apart
 _TICKS = 5
+_FAINTEST = 1e-5  # of the highest: what lies below would stretch a logarithmic axis for nothing
 _NEAR = 0.12  # of the width: labels nearer to the last would lie on it
 _SCALE = 32  # what a map's scale of colours takes above it
 _SCALE_WIDTH, _SCALE_PARTS = 150, 15
@@ -131,7 +132,7 @@ def line_chart(
 
 def _axes(xs: Sequence[float], known: list[float], zero: bool, steps: bool) -> tuple[Axes, list[float]]:
     """The axes, and the ticks of y."""
-    positive = [value for value in known if value > 0]
+    positive = [value for value in known if value > _FAINTEST * max(known)]
     log = steps and bool(positive) and max(positive) > 10 * min(positive)
     if log:
         ticks = [10.0**k for k in range(floor(log10(min(positive))), ceil(log10(max(positive))) + 1)]
@@ -345,7 +346,7 @@ def _line(axes: Axes, xs: Sequence[float], values: Values, steps: bool = False) 
     """A line with gaps where values are missing; in steps, it jumps halfway between two xs."""
     path, before = [], None
     for x, value in zip(xs, values, strict=True):
-        if value is None or not isfinite(value) or (axes.log and value <= 0):
+        if value is None or not isfinite(value) or (axes.log and value < 10**axes.y_low):
             before = None
             continue
         if before is None:

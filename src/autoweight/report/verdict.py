@@ -118,7 +118,8 @@ def _samples_error(answers: Sequence[tuple[Answer, Answer]]) -> float:
 def over_samples(own: Answer, others: Answer, tested: Tested = "test") -> Gain:
     """The difference of two shares of right answers to the same questions, and McNemar's exact test of it."""
     differences = own.astype(float) - others.astype(float)
-    mean, half = 100 * differences.mean(), 100 * _NORMAL * differences.std() / sqrt(len(differences))
+    mean = 100 * float(differences.mean())
+    half = 100 * _NORMAL * float(differences.std()) / sqrt(len(differences))
     won, lost = int((differences > 0).sum()), int((differences < 0).sum())
     over = f"{len(differences):,} {tested} samples, one seed"
     return Gain(mean, mean - half, mean + half, over, mcnemar(won, lost))
