@@ -15,9 +15,10 @@ import pytest
 from autoweight.audit.find import issues_of
 from autoweight.recipes import get_recipe
 from autoweight.report.audits import _confusion, _labels, png
+from autoweight.report.maps import Dot, dot_chart, heat_map
 from autoweight.report.searches import loss_gap_figure, search_figures
 from autoweight.report.strategies import warmup_shade
-from autoweight.report.svg import WARMUP, WIDTH, Dot, Series, dot_chart, heat_map, line_chart, line_figure, nice_ticks
+from autoweight.report.svg import WARMUP, WIDTH, Series, line_chart, line_figure, nice_ticks
 from autoweight.runs.audit import Audit
 from autoweight.runs.reading import RunView
 

@@ -17,9 +17,10 @@ import autoweight as aw
 from autoweight.cli.run import run
 from autoweight.recipes import get_recipe
 from autoweight.report.audits import audit_view
+from autoweight.report.gains import gain_over, mcnemar, over_samples, over_seeds
 from autoweight.report.intervals import combined_half_width, half_width
 from autoweight.report.page import write_report
-from autoweight.report.verdict import gain_over, mcnemar, over_samples, over_seeds, verdict
+from autoweight.report.verdict import verdict
 from autoweight.runs.log import LOGS, numbers
 from autoweight.runs.reading import RunView, read_run, told
 from autoweight.runs.samples import samples_file, write_columns

@@ -16,11 +16,13 @@ from autoweight.audit.find import issues_of
 from autoweight.cli.run import run
 from autoweight.recipes import get_recipe
 from autoweight.report.audits import _classes, audit_view
-from autoweight.report.curves import method_figures, training_curves, weight_figures
+from autoweight.report.curves import training_curves
+from autoweight.report.gains import gain_over, gap_is_unsure
 from autoweight.report.page import _facts, _rows, _scores, write_report
 from autoweight.report.searches import noise_sentence
 from autoweight.report.tables import comparison_table
-from autoweight.report.verdict import gain_over, gap_is_unsure, verdict
+from autoweight.report.verdict import verdict
+from autoweight.report.weights import method_figures, weight_figures
 from autoweight.runs.audit import Audit
 from autoweight.runs.reading import RunView, read_run
 from autoweight.runs.result import recovered_fractions
@@ -258,8 +260,8 @@ def test_a_method_is_drawn_alike_on_all_charts():
     assert row_styles == {"uniform": 0, "focal": 1, "auto": 2}
     gap = next(one for one in weight_figures(view) if one.title.startswith("Loss gap"))
     (loss,) = [one for one in training_curves(view) if one.title == "Training loss"]
-    assert {key.name: key.style for key in gap.legend} == {"auto": "c2 d2"}
-    assert {key.name: key.style for key in loss.legend} == {"uniform": "c0 d0", "auto": "c2 d2"}
+    assert {key.name: key.style for key in gap.legend} == {"auto": "s2 d2"}
+    assert {key.name: key.style for key in loss.legend} == {"uniform": "s0 d0", "auto": "s2 d2"}
 
 
 def rates(schedule, *values):

@@ -12,7 +12,6 @@ from torch import Tensor
 from autoweight.audit.table import LabelIssues
 from autoweight.config import IGNORED
 from autoweight.errors import UserError, require
-from autoweight.sharded import Sharded
 from autoweight.strategy.memory import SLOPE, Memory
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.weigher import Weigher
@@ -39,7 +38,7 @@ def find_label_issues(
     nothing is known: their score is NaN, they come last, and they count nowhere.
     """
     require(
-        not isinstance(weigher, Sharded),
+        not hasattr(weigher, "whole"),
         "Sharded keeps a share of the samples: audit weigher.whole(), called in all processes.",
     )
     if not isinstance(weigher, Remembering) or weigher.memory is None:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoweight.errors import UserError
-from autoweight.report.svg import Figure, heat_map
+from autoweight.report.maps import heat_map
+from autoweight.report.svg import Figure
 from autoweight.runs.audit import Audit, audit_run
 from autoweight.runs.reading import RunView
 

@@ -17,8 +17,8 @@ def combined_half_width(of_seeds: float, of_samples: float, count: int) -> float
 
     Few seeds tell little of how much seeds differ: Student's factor is 12.7 for two. The samples' error is well known,
     and the larger its part in the sum, the more degrees of freedom that sum has. Simulated for two to ten seeds: it
-    covers 93 to 99 % as long as seeds differ by up to twice what the samples' error explains, and at worst 91 % (two
-    seeds) or 94 % (three or more) beyond that.
+    covers 93 to 99 % as long as seeds differ by up to twice what the samples' error explains, and beyond that at worst
+    90 % (two seeds) or 93 % (three or more).
     """
     variance = of_seeds**2 + of_samples**2
     freedom = (count - 1) * max(variance / of_seeds**2, 1.0) if of_seeds else inf

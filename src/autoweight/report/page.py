@@ -12,21 +12,15 @@ from typing import Any
 from autoweight.config.files import dump_config
 from autoweight.errors import UserError
 from autoweight.report.audits import ROOM, AuditView, audit_view
-from autoweight.report.curves import method_figures, training_curves, weight_figures
+from autoweight.report.curves import training_curves
+from autoweight.report.gains import UNSURE_GAP, Gain, answers_of, gain_over, gap_is_unsure, recovered
+from autoweight.report.maps import Dot, dot_chart
 from autoweight.report.searches import loss_gap_figure, noise_sentence, search_figures
 from autoweight.report.strategies import auto_figure, strategy_figures
-from autoweight.report.svg import Dot, Figure, dot_chart
+from autoweight.report.svg import Figure
 from autoweight.report.tables import standard_error
-from autoweight.report.verdict import (
-    UNSURE_GAP,
-    Gain,
-    Verdict,
-    answers_of,
-    gain_over,
-    gap_is_unsure,
-    recovered,
-    verdict,
-)
+from autoweight.report.verdict import Verdict, verdict
+from autoweight.report.weights import method_figures, weight_figures
 from autoweight.report.words import describe, idea
 from autoweight.runs.audit import CSV, Audit, damaged_samples
 from autoweight.runs.reading import RunView, read_run, told

@@ -2,7 +2,8 @@
 
 import torch
 
-from autoweight.report.svg import Figure, Series, heat_map, line_figure
+from autoweight.report.maps import heat_map
+from autoweight.report.svg import Figure, Series, line_figure
 from autoweight.report.words import scale_of
 from autoweight.strategy import Strategy
 from autoweight.strategy.auto import probability_wrong

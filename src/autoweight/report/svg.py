@@ -8,16 +8,13 @@ from math import ceil, floor, isfinite, log10
 from typing import NamedTuple
 
 WIDTH, HEIGHT = 480, 270
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 22, 12, 42
-_LETTER, _LABEL = 10, 17  # how wide a letter may be, and how high a line, on a phone too
+LEFT, RIGHT, TOP, BOTTOM = 56, 22, 12, 42
+LETTER, LABEL = 10, 17  # how wide a letter may be, and how high a line, on a phone too
 _AXIS_NAME = 20  # what the name of the y axis takes at the left edge
 _COLOURS, _DASHES = 8, 5  # that the style sheet has: 40 lines can be told apart
 _TICKS = 5
 _FAINTEST = 1e-5  # of the highest: what lies below would stretch a logarithmic axis for nothing
 _NEAR = 0.12  # of the width: labels nearer to the last would lie on it
-_SCALE = 32  # what a map's scale of colours takes above it
-_SCALE_WIDTH, _SCALE_PARTS = 150, 15
-_FAINT = 0.5  # strongest colour behind a number
 WARMUP = "Shaded is the warm-up, in which all samples count the same."
 
 Values = Sequence[float | None]
@@ -61,19 +58,19 @@ class Axes:
     y_low: float
     y_high: float
     height: float = HEIGHT
-    left: float = _LEFT
+    left: float = LEFT
     log: bool = False
     """Whether y_low and y_high are logarithms."""
 
     def x(self, value: float) -> float:
         """How far right a value lies."""
         share = (value - self.x_low) / ((self.x_high - self.x_low) or 1)
-        return round(self.left + share * (WIDTH - self.left - _RIGHT), 1)
+        return round(self.left + share * (WIDTH - self.left - RIGHT), 1)
 
     def y(self, value: float) -> float:
         """How far down a value lies."""
         share = ((log10(value) if self.log else value) - self.y_low) / ((self.y_high - self.y_low) or 1)
-        return round(self.height - _BOTTOM - share * (self.height - _BOTTOM - _TOP), 1)
+        return round(self.height - BOTTOM - share * (self.height - BOTTOM - TOP), 1)
 
 
 def line_figure(
@@ -93,7 +90,7 @@ def line_figure(
     """Lines over common xs with their legend; `shade` is a warm-up. In `steps`, a wide range has a logarithmic axis."""
     series = [replace(one, style=number) if one.style is None else one for number, one in enumerate(series)]
     svg = line_chart(xs, series, x_name=x_name, y_name=y_name, shade=shade, zero=zero, steps=steps, dots=dots)
-    legend = [Key(one.name, _style(one.style or 0)) for one in series]
+    legend = [Key(one.name, style_of(one.style or 0)) for one in series]
     legend += [Key(dots_name, "", dots=True)] * bool(dots)
     return Figure(title, f"{look_for} {WARMUP}" if shade else look_for, svg, tuple(legend))
 
@@ -118,16 +115,16 @@ def line_chart(
     if shade is not None:
         parts.append(_shaded(axes, *shade))
     if zero:
-        parts.append(f'<path class="zero" d="M{axes.left} {axes.y(0)}H{WIDTH - _RIGHT}"/>')
+        parts.append(f'<path class="zero" d="M{axes.left} {axes.y(0)}H{WIDTH - RIGHT}"/>')
     if dots:
         path = "".join(f"M{axes.x(x)} {axes.y(y)}h0" for x, y in dots)
         parts.append(f'<g data-series="{len(series)}"><path class="dots" d="{path}"/></g>')
     for number, one in enumerate(series):
         band = _band(axes, xs, one.band) if one.band else ""
-        style = _style(number if one.style is None else one.style)
+        style = style_of(number if one.style is None else one.style)
         line = _line(axes, xs, one.values, steps)
         parts.append(f'<g class="{style}" data-series="{number}">{band}{line}</g>')
-    return _svg(parts, _alt(series, x_name, y_name), _chart_data(axes, xs, series, x_name))
+    return picture(parts, _alt(series, x_name, y_name), _chart_data(axes, xs, series, x_name))
 
 
 def _axes(xs: Sequence[float], known: list[float], zero: bool, steps: bool) -> tuple[Axes, list[float]]:
@@ -142,7 +139,7 @@ def _axes(xs: Sequence[float], known: list[float], zero: bool, steps: bool) -> t
         low, high = (min(low, 0.0), max(high, 0.0)) if zero else (low, high)
         ticks = nice_ticks(low, high)
         low, high = min(low, ticks[0]), max(high, ticks[-1])
-    left = _room(f"{tick:g}" for tick in ticks)
+    left = room_for(f"{tick:g}" for tick in ticks)
     return Axes(min(xs, default=0), max(xs, default=1), low, high, left=left, log=log), ticks
 
 
@@ -153,106 +150,6 @@ def _x_ticks(axes: Axes, whole: bool) -> list[float]:
         return ticks
     near = _NEAR * (axes.x_high - axes.x_low)
     return [tick for tick in ticks if tick == int(tick) and axes.x_high - tick > near] + [axes.x_high]
-
-
-def heat_map(
-    columns: Sequence[str],
-    rows: Sequence[str],
-    cells: Sequence[Sequence[tuple[float, str]]],
-    *,
-    x_name: str,
-    y_name: str,
-    alt: str,
-    scale: Sequence[str] = (),
-    scale_name: str = "",
-    printed: Sequence[Sequence[str]] = (),
-) -> str:
-    """Cells coloured by a number from -1 (the low colour) over 0 (none) to 1, each with a text to show.
-
-    `scale` says what the colours stand for: at 0 and 1, or at -1, 0 and 1. What is `printed` stands in the cells where
-    there is room.
-    """
-    top = _TOP + _SCALE * bool(scale)
-    height = max(HEIGHT, min(_LABEL * len(rows), 420) + top + _BOTTOM)
-    left = _room(rows)
-    wide = (WIDTH - left - _RIGHT) / max(len(columns), 1)
-    high = (height - top - _BOTTOM) / max(len(rows), 1)
-    longest = max((len(text) for line in printed for text in line), default=0)
-    if longest * _LETTER > wide or high < _LABEL:
-        printed = ()
-    strongest = _FAINT if printed else 1.0
-    parts = [_names(columns, rows, left, wide, high, height, x_name, y_name, top)]
-    if scale:
-        parts.append(_colours(scale, scale_name, left, strongest))
-    for row, line in enumerate(cells):
-        for column, (value, text) in enumerate(line):
-            kind = "hot" if value >= 0 else "cold"
-            parts.append(
-                f'<rect class="{kind}" x="{left + column * wide:.1f}" y="{top + row * high:.1f}" width="{wide:.1f}" '
-                f'height="{high:.1f}" fill-opacity="{strongest * min(abs(value), 1):.2g}"><title>{escape(text)}</title>'
-                "</rect>"
-            )
-    for row, texts in enumerate(printed):
-        for column, text in enumerate(texts):
-            x, y = left + (column + 0.5) * wide, top + (row + 0.5) * high + 5
-            parts.append(f'<text class="count" x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{escape(text)}</text>')
-    return _svg(parts, alt, f" tabindex='0' data-cells='{len(columns)}'", height)
-
-
-def _colours(scale: Sequence[str], name: str, left: float, strongest: float) -> str:
-    """A strip of the colours, what they stand for below it, and what that is beside it."""
-    begin, width = (-1.0 if len(scale) > 2 else 0.0), _SCALE_WIDTH / _SCALE_PARTS
-    parts = []
-    for part in range(_SCALE_PARTS):
-        value = begin + (1 - begin) * (part + 0.5) / _SCALE_PARTS
-        kind, strength = "hot" if value >= 0 else "cold", strongest * abs(value)
-        place = f"M{left + part * width:.1f} 4h{width:.1f}v10h-{width:.1f}Z"
-        parts.append(f'<path class="{kind}" fill-opacity="{strength:.2f}" d="{place}"/>')
-    parts.append(f'<path class="grid" d="M{left:.1f} 4h{_SCALE_WIDTH}v10h-{_SCALE_WIDTH}Z"/>')
-    for number, label in enumerate(scale):
-        x = left + _SCALE_WIDTH * number / (len(scale) - 1)
-        parts.append(f'<text x="{x:.1f}" y="31" text-anchor="middle">{escape(label)}</text>')
-    parts.append(f'<text x="{left + _SCALE_WIDTH + 10:.1f}" y="15">{escape(name)}</text>')
-    return "".join(parts)
-
-
-class Dot(NamedTuple):
-    """A value, its standard error, and how it is drawn."""
-
-    name: str
-    value: float
-    error: float | None
-    style: int = 0
-
-
-def dot_chart(rows: Sequence[Dot], *, x_name: str) -> str:
-    """A dot for each name, with its standard error to both sides."""
-    ends = [value + sign * (error or 0) for _, value, error, _ in rows for sign in (-1, 1)]
-    ticks = nice_ticks(min(ends), max(ends))
-    height = _TOP + _BOTTOM + 26 * len(rows)
-    axes = Axes(min(ticks[0], *ends), max(ticks[-1], *ends), 0, 1, height)
-    left = max(120, 10 + ceil(_LETTER * max(len(row.name) for row in rows)))
-    scale = (WIDTH - _RIGHT - left) / (WIDTH - _RIGHT - _LEFT)
-
-    def place(value: float) -> float:
-        return round(left + (axes.x(value) - _LEFT) * scale, 1)
-
-    parts = [
-        f'<path class="grid" d="M{place(tick)} {_TOP}V{height - _BOTTOM}"/>'
-        f'<text x="{place(tick)}" y="{height - _BOTTOM + 16}" text-anchor="middle">{tick:g}</text>'
-        for tick in ticks
-    ]
-    for number, (name, value, error, style) in enumerate(rows):
-        y = _TOP + 26 * number + 13
-        about = f"{value:.2f}" + (f" ± {error:.2f}" if error is not None else "")
-        whisker = f'<path class="line" d="M{place(value - error)} {y}H{place(value + error)}"/>' if error else ""
-        parts.append(
-            f'<g class="{_style(style)}"><title>{escape(name)}: {about}</title>{whisker}'
-            f'<circle cx="{place(value)}" cy="{y}" r="5"/></g>'
-            f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{escape(name)}</text>'
-        )
-    parts.append(f'<text x="{WIDTH / 2}" y="{height - 8}" text-anchor="middle">{escape(x_name)}</text>')
-    return _svg(parts, f"{x_name}: " + ", ".join(f"{name} {value:.1f}" for name, value, *_ in rows), "", height)
 
 
 def nice_ticks(low: float, high: float) -> list[float]:
@@ -266,22 +163,22 @@ def nice_ticks(low: float, high: float) -> list[float]:
 
 
 def _frame(axes: Axes, x_name: str, y_name: str, x_ticks: list[float], y_ticks: list[float]) -> str:
-    bottom = HEIGHT - _BOTTOM
+    bottom = HEIGHT - BOTTOM
     parts = []
     for tick in y_ticks:
         y = axes.y(tick)
-        parts.append(f'<path class="grid" d="M{axes.left} {y}H{WIDTH - _RIGHT}"/>')
+        parts.append(f'<path class="grid" d="M{axes.left} {y}H{WIDTH - RIGHT}"/>')
         parts.append(f'<text x="{axes.left - 6}" y="{y + 4}" text-anchor="end">{tick:g}</text>')
     for tick in x_ticks:
         parts.append(f'<text x="{axes.x(tick)}" y="{bottom + 16}" text-anchor="middle">{tick:g}</text>')
-    return "".join(parts) + _axis_names(x_name, y_name, HEIGHT, axes.left)
+    return "".join(parts) + axis_names(x_name, y_name, HEIGHT, axes.left)
 
 
 def _shaded(axes: Axes, begin: float, end: float) -> str:
     """The warm-up's part of a chart, as far as the chart shows it."""
     left, right = (axes.x(min(max(x, axes.x_low), axes.x_high)) for x in (begin, end))
     return (
-        f'<rect class="shade" x="{left}" y="{_TOP}" width="{right - left:.1f}" height="{HEIGHT - _BOTTOM - _TOP}">'
+        f'<rect class="shade" x="{left}" y="{TOP}" width="{right - left:.1f}" height="{HEIGHT - BOTTOM - TOP}">'
         f"<title>{WARMUP}</title></rect>"
     )
 
@@ -300,46 +197,18 @@ def _chart_data(axes: Axes, xs: Sequence[float], series: Sequence[Series], x_nam
     return f" tabindex='0' data-chart='{text}'"
 
 
-def _room(labels: Iterable[str]) -> float:
+def room_for(labels: Iterable[str]) -> float:
     """Where the chart begins, so that the labels of its y axis do not lie on the axis' name."""
-    return max(_LEFT, _AXIS_NAME + 6 + ceil(_LETTER * max(map(len, labels), default=0)))
+    return max(LEFT, _AXIS_NAME + 6 + ceil(LETTER * max(map(len, labels), default=0)))
 
 
-def _axis_names(x_name: str, y_name: str, height: float, left: float, top: float = _TOP) -> str:
-    middle = top + (height - top - _BOTTOM) / 2
+def axis_names(x_name: str, y_name: str, height: float, left: float, top: float = TOP) -> str:
+    """The names along the axes."""
+    middle = top + (height - top - BOTTOM) / 2
     return (
         f'<text x="{(WIDTH + left) / 2}" y="{height - 8}" text-anchor="middle">{escape(x_name)}</text>'
         f'<text transform="translate(14 {middle:.0f}) rotate(-90)" text-anchor="middle">{escape(y_name)}</text>'
     )
-
-
-def _names(
-    columns: Sequence[str],
-    rows: Sequence[str],
-    left: float,
-    wide: float,
-    high: float,
-    height: float,
-    x_name: str,
-    y_name: str,
-    top: float,
-) -> str:
-    """Names along both sides, as many as there is room for."""
-
-    def spread(names: Sequence[str], needed: float, there: float) -> range:
-        return range(0, len(names), ceil(needed / there))
-
-    longest = max(map(len, columns), default=0)
-    parts = [
-        f'<text x="{left + (k + 0.5) * wide:.1f}" y="{height - _BOTTOM + 16:.0f}" text-anchor="middle">'
-        f"{escape(columns[k])}</text>"
-        for k in spread(columns, _LETTER * longest + 4, wide)
-    ]
-    parts += [
-        f'<text x="{left - 6}" y="{top + (k + 0.5) * high + 4:.1f}" text-anchor="end">{escape(rows[k])}</text>'
-        for k in spread(rows, _LABEL, high)
-    ]
-    return "".join(parts) + _axis_names(x_name, y_name, height, left, top)
 
 
 def _line(axes: Axes, xs: Sequence[float], values: Values, steps: bool = False) -> str:
@@ -368,7 +237,7 @@ def _band(axes: Axes, xs: Sequence[float], band: tuple[Values, Values]) -> str:
     return f'<path class="band" d="M{"L".join(there + back)}Z"/>' if rows else ""
 
 
-def _svg(parts: Sequence[str], alt: str, more: str, height: float = HEIGHT) -> str:
+def picture(parts: Sequence[str], alt: str, more: str, height: float = HEIGHT) -> str:
     """A picture, with `more` attributes, which the page's script reads."""
     return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(alt)}"{more}>{"".join(parts)}</svg>'
 
@@ -383,9 +252,9 @@ def _alt(series: Sequence[Series], x_name: str, y_name: str) -> str:
     return f"{y_name} by {x_name}: " + "; ".join(ends)
 
 
-def _style(number: int) -> str:
+def style_of(number: int) -> str:
     """Classes of the style sheet: a colour and a dash."""
-    return f"c{number % _COLOURS} d{number % _DASHES}"
+    return f"s{number % _COLOURS} d{number % _DASHES}"
 
 
 def _sound(value: float | None) -> bool:

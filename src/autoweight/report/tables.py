@@ -4,7 +4,7 @@ from statistics import fmean, stdev
 
 from rich.table import Table
 
-from autoweight.report.verdict import UNSURE_GAP, gap_is_unsure, recovered
+from autoweight.report.gains import UNSURE_GAP, gap_is_unsure, recovered
 from autoweight.runs.reading import RunView
 from autoweight.runs.tested import name_of_score, samples_tested
 

@@ -1,0 +1,225 @@
+"""Figures of what the weights did along trainings, the paper's two figures among these."""
+
+from statistics import median
+from typing import Any
+
+from autoweight.report.curves import Line, by_method, by_stage, number_of, series_of
+from autoweight.report.svg import Figure, Series
+from autoweight.report.verdict import chosen_method
+from autoweight.runs.reading import RunView
+
+_MOST_CLASSES = 8  # lines that can still be told apart
+_RIGHT_AND_WRONG = {"right": "right labels", "wrong": "wrong labels"}
+_OUTLYING = 4.0  # times the usual distance from the median, and at least
+_APART = 0.02  # so far
+_WELL_BELOW = 0.9  # a smaller fall is a wobble
+
+
+def weight_figures(run: RunView) -> list[Figure]:
+    """What the weights did, all methods beside each other: the loss gap, and how many samples counted."""
+    figures = [_loss_gap(run), _memorised(run), _effective(run)]
+    return [figure for figure in figures if figure is not None]
+
+
+def method_figures(run: RunView) -> dict[str, list[Figure]]:
+    """What the weights of each method did: right and wrong samples, rare classes, classes, and their spread.
+
+    The method that the page is about comes first.
+    """
+    methods = dict.fromkeys([_shown_method(run), *(name for name, _ in run.stages)])
+    found = {}
+    for method in methods:
+        if method not in (None, "uniform"):
+            figures = [*_groups(run, method), _classes(run, method), _spread(run, method)]
+            found[method] = [figure for figure in figures if figure is not None]
+    return {method: figures for method, figures in found.items() if figures}
+
+
+def _shown_method(run: RunView) -> str | None:
+    """The method that the page is about, also before its training has ended."""
+    return chosen_method(run) or next((name for name, _ in run.stages if name != "uniform"), None)
+
+
+def _loss_gap(run: RunView) -> Figure | None:
+    """Mean batch loss of weighted networks less that of uniform on the same data."""
+    uniform = {
+        (seed, line.get("stage")): line.get("train_loss")
+        for (method, seed), lines in run.stages.items()
+        if method == "uniform"
+        for line in lines
+    }
+
+    def gap(line: Line) -> float | None:
+        own, plain = line.get("train_loss"), uniform.get((int(line.get("seed") or 0), line.get("stage")))
+        return own - plain if isinstance(own, int | float) and isinstance(plain, int | float) else None
+
+    methods = [method for method in dict.fromkeys(name for name, _ in run.stages) if method != "uniform"]
+    return by_method(
+        run,
+        "Loss gap to training without weights",
+        "Mean batch loss of the weighted network less that of uniform. Where labels are wrong, look for lines above "
+        "zero: samples stay unlearned that uniform memorises. The paper's own fall below zero on noisy data and stay "
+        "near zero on clean data.",
+        gap,
+        "loss gap",
+        zero=True,
+        methods=methods,
+    )
+
+
+def _groups_of(run: RunView, method: str) -> set[str]:
+    """Which groups of samples a method's trainings tell apart."""
+    return {
+        group
+        for (name, _), lines in run.stages.items()
+        if name == method
+        for line in lines
+        for group in _of(line, "groups")
+    }
+
+
+def _memorised(run: RunView) -> Figure | None:
+    """What becomes of wrong labels without weights, for comparison."""
+    if not {"right", "wrong"} <= _groups_of(run, "uniform"):
+        return None
+    look_for = "For comparison: without weights, wrong labels are memorised as far as their loss falls."
+    if _falls(run):
+        look_for = "For comparison: without weights, the wrong labels' loss falls too, and that is memorising."
+    return _pair(run, "uniform", "Loss of right and wrong labels, uniform", _RIGHT_AND_WRONG, "loss", look_for)
+
+
+def _groups(run: RunView, method: str) -> list[Figure | None]:
+    """Two lines each: right and wrong, rare and other, or, where no truth is known, low and high weights."""
+    found = _groups_of(run, method)
+    figures = []
+    if {"right", "wrong"} <= found:
+        names = _RIGHT_AND_WRONG
+        look_for = "The further wrong labels lie below right ones, the better they are told apart."
+        figures.append(
+            _pair(run, method, f"Mean weight of right and wrong labels, {method}", names, "weight", look_for)
+        )
+        look_for = "Right labels should fall; wrong ones stay high as long as the network does not memorise them."
+        figures.append(_pair(run, method, f"Loss of right and wrong labels, {method}", names, "loss", look_for))
+    elif {"low", "high"} <= found:
+        names = {"high": "other weights", "low": "low weights"}
+        look_for = (
+            "Which samples are wrong is not known here. This is the split that the weights themselves make, below and "
+            "above half of the mean weight: what they look past keeps a high loss."
+        )
+        figures.append(_pair(run, method, f"Loss by the weights' own split, {method}", names, "loss", look_for))
+    if {"rare", "other"} <= found:
+        names = {"rare": "rare classes", "other": "other classes"}
+        look_for = (
+            "Where rare classes lie above the others, their samples count more. In the paper they part late in the "
+            "training."
+        )
+        figures.append(
+            _pair(run, method, f"Mean weight of rare and other classes, {method}", names, "weight", look_for)
+        )
+    return figures
+
+
+def _falls(run: RunView) -> bool:
+    """Whether the loss of wrong labels ends well below its height without weights."""
+    found, _ = series_of(run, lambda line: number_of(_of(line, "groups").get("wrong"), "loss"), ["uniform"])
+    values = [value for one in found for value in one.values if value is not None]
+    return bool(values) and values[-1] < _WELL_BELOW * max(values)
+
+
+def _pair(run: RunView, method: str, title: str, names: dict[str, str], what: str, look_for: str) -> Figure | None:
+    series: list[Series] = []
+    xs: list[float] = []
+    for group, name in names.items():
+        found, xs = series_of(run, lambda line, group=group: number_of(_of(line, "groups").get(group), what), [method])  # type: ignore[misc]
+        series += [Series(name, one.values, one.band) for one in found]
+    if not series or len({len(one.values) for one in series}) > 1:
+        return None
+    return by_stage(run, title, look_for, xs, series, f"mean {what}", zero=True)
+
+
+def _effective(run: RunView) -> Figure | None:
+    return by_method(
+        run,
+        "Effective sample size",
+        "How many equally weighted samples would count as much, in percent of the set. Far below the share of good "
+        "samples, a method throws some of them away.",
+        lambda line: number_of(line.get("weights"), "effective", 100),
+        "% of the samples",
+    )
+
+
+def _classes(run: RunView, method: str) -> Figure | None:
+    """Mean weight of single classes; of many, those that lie apart, and how the others spread."""
+    rows = _rows(run, method, "by_class")
+    if not rows:
+        return None
+    last = rows[-1][1]
+    seen = [k for k in range(len(last)) if last[k] is not None]
+    many = len(seen) > _MOST_CLASSES
+    chosen = _outlying(last, seen) if many else sorted(seen, key=lambda k: last[k])
+    names = _class_names(run, method, len(last))
+    series = [_all_classes(rows, len(seen))] * many
+    series += [Series(names[k], [values[k] if k < len(values) else None for _, values in rows]) for k in chosen]
+    which = "all classes"
+    if many:
+        which = "shaded from the least to the most class, with those that end far from the others"
+    if many and not chosen:
+        which = "shaded from the least to the most class; none ends far from the others"
+    look_for = f"One seed, {which}. A class far below the others is being forgotten, or has the most wrong labels."
+    return by_stage(run, f"Mean weight by class, {method}", look_for, [x for x, _ in rows], series, "mean weight")
+
+
+def _outlying(last: list[Any], seen: list[int]) -> list[int]:
+    """The classes whose mean weight ends far from the median, the furthest if they are many."""
+    middle = median(last[k] for k in seen)
+    far = {k: abs(last[k] - middle) for k in seen}
+    least = max(_OUTLYING * median(far.values()), _APART)
+    chosen = [k for k in sorted(seen, key=lambda k: -far[k]) if far[k] > least][: _MOST_CLASSES - 1]
+    return sorted(chosen, key=lambda k: last[k])
+
+
+def _all_classes(rows: list[tuple[float, list[Any]]], count: int) -> Series:
+    """The median class along a training, with a band from the least to the most."""
+    known = [[value for value in values if value is not None] or [None] for _, values in rows]
+    columns = [[make(values) if values != [None] else None for values in known] for make in (median, min, max)]
+    return Series(f"median of {count:,} classes", columns[0], (columns[1], columns[2]))
+
+
+def _class_names(run: RunView, method: str | None, count: int) -> list[str]:
+    """What the classes are called; by number where they have no names, or the training has not ended."""
+    seed = next((seed for name, seed in run.stages if name == method), 0)
+    names = [str(name) for name in (run.samples(str(method), seed) or {}).get("class_names", ())]
+    return names if len(names) == count else [f"class {k}" for k in range(count)]
+
+
+def _spread(run: RunView, method: str) -> Figure | None:
+    """Quantiles of the weights."""
+    rows = [(x, values) for x, values in _rows(run, method, "quantiles") if len(values) == 5]
+    if not rows:
+        return None
+    columns = list(zip(*(values for _, values in rows), strict=True))
+    series = [
+        Series("median", columns[2], (columns[1], columns[3])),
+        Series("5 %", columns[0]),
+        Series("95 %", columns[4]),
+    ]
+    look_for = (
+        "One seed; shaded is the middle half of the samples. Two groups drift apart where samples are taken for right "
+        "or wrong; lines that stay together weigh nothing."
+    )
+    xs = [x for x, _ in rows]
+    return by_stage(run, f"Spread of the weights, {method}", look_for, xs, series, "weight", zero=True)
+
+
+def _rows(run: RunView, method: str | None, what: str) -> list[tuple[float, list[Any]]]:
+    """The stages of a method's first training at which its log has a list of this name, and that list."""
+    lines = next((lines for (name, _), lines in run.stages.items() if name == method), [])
+    rows = [(float(line.get("stage") or 0) + 1, _of(line, what)) for line in lines]
+    return [(x, values) for x, values in rows if isinstance(values, list) and values]
+
+
+def _of(line: Line, name: str) -> Any:
+    """What a line says of the weights under this name; an empty dict where it says nothing."""
+    weights = line.get("weights")
+    found = weights.get(name) if isinstance(weights, dict) else None
+    return {} if found is None else found
