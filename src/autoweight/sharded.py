@@ -16,7 +16,7 @@ from autoweight.strategy.remembering import Remembering, check_range, places_of,
 from autoweight.strategy.testimony import Testimony
 from autoweight.strategy.weigher import Weigher, check_state, check_tensors, load_tensors
 
-_ONLY_WAITING = ("waiting", "log_odds", "slope", "least", "scale")  # columns of loops that let visits wait: here none does
+_ONLY_WAITING = ("waiting", "log_odds", "slope", "least", "scale")  # columns of visits that wait: here none does
 _SHORT = 2**15  # from which on classes do not fit into 16 bits, and visits are no longer told apart
 
 

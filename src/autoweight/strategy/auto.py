@@ -17,7 +17,6 @@ Cost    Element-wise work on one batch of logits, one to two milliseconds on a C
 """
 
 from copy import deepcopy
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -71,7 +70,7 @@ class Auto(Remembering):
             return verdict.weights(moved)
         if not captured:
             self.settle()  # batches were smaller before, perhaps
-        return self._visit(memory, places, look, labels, valid, progress).weights
+        return self._visit(memory, places, look, labels, valid, progress)
 
     def after_replay(self, num_labels: int) -> None:
         """Remember the visits that wait once they are enough."""
@@ -94,43 +93,44 @@ class Auto(Remembering):
         if memory is None or not memory.waiting.count:
             return
         places, look, labels = memory.waiting.take()
-        everyone = torch.ones_like(labels, dtype=torch.bool)
-        weights, doubt, slope, right = self._visit(memory, places, look, labels, everyone, memory.waiting.progress)
-        spared, scale = right > 1 - doubt.sigmoid(), weights / right.clamp(min=_LEAST)
-        memory.waiting.judge(places, Verdict(-doubt, slope, right * spared, scale))
+        everyone, progress = torch.ones_like(labels, dtype=torch.bool), memory.waiting.progress
+        self._visit(memory, places, look, labels, everyone, progress)
+        for known in memory.known():
+            memory.waiting.judge(known, self._verdict(memory, known, progress))
+
+    def _verdict(self, memory: Memory, places: Tensor, progress: Tensor) -> Verdict:
+        """What is made of samples by all that is remembered now."""
+        labels, taken = memory.remembered(places)
+        doubt, slope = self._doubt(memory.census, taken, progress)
+        right = 1 - doubt.sigmoid()
+        spared = memory.still_spared(right, taken, labels, places, progress)
+        scale = self._rarity(memory.census, taken.sizes, progress) / memory.class_means()
+        return Verdict(-doubt, slope, spared.where(spared > right, 0), scale.gather(0, labels))
 
     def _visit(
         self, memory: Memory, places: Tensor, look: Look, labels: Tensor, valid: Tensor, progress: float | Tensor
-    ) -> "_Visited":
+    ) -> Tensor:
+        """The weights of samples that are visited."""
         census, device = memory.census, labels.device
         self._testify(memory, places, valid)
         margins = memory.margins(look, labels, places, torch.full((), RATE, device=device), valid)
         taken = memory.relative(margins, labels, places, valid)
         done = torch.as_tensor(progress, dtype=torch.float32, device=device)
-        strength, share = self._evidence(census, taken, done)
-        slope = slope_of(strength)
-        doubt = prior_odds(strength, share.gather(0, taken.believed)) - slope * taken.relative
+        doubt, _ = self._doubt(census, taken, done)
         right = memory.spared(1 - doubt.sigmoid(), taken, labels, places, valid, done)
-        weights = memory.scaled(right, labels, valid) * self._rarity(census, taken.sizes, done).gather(0, labels)
-        return _Visited(weights, doubt, slope, right)
+        return memory.scaled(right, labels, valid) * self._rarity(census, taken.sizes, done).gather(0, labels)
+
+    def _doubt(self, census: Census, taken: Taken, progress: Tensor) -> tuple[Tensor, Tensor]:
+        """The log-odds that labels are wrong, but for sparing, and how much of them a margin takes away."""
+        strength, share = self._evidence(census, taken, progress)
+        slope = slope_of(strength)
+        return prior_odds(strength, share.gather(0, taken.believed)) - slope * taken.relative, slope
 
     def _evidence(self, census: Census, taken: Taken, progress: Tensor) -> tuple[Tensor, Tensor]:
         return census.evidence(taken.on_trial, taken.sizes)
 
     def _rarity(self, census: Census, sizes: Sizes, progress: Tensor) -> Tensor:
         return census.rarity(progress, sizes)
-
-
-class _Visited(NamedTuple):
-    """What comes of a visit, for each sample."""
-
-    weights: Tensor
-    doubt: Tensor
-    """The log-odds that its label is wrong, but for sparing."""
-    slope: Tensor
-    """How much of them its margin takes away."""
-    right: Tensor
-    """The probability that its label is right, sparing included."""
 
 
 def probability_wrong(margins: Tensor, strength: Tensor, share: Tensor) -> Tensor:

@@ -235,20 +235,23 @@ class Census:
 
     def within_class(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
         """Weights over the mean weight of their class, so that no class is forgotten and steps keep their size."""
-        self._follow_weights(weights, labels, valid)
-        return weights / self.class_weights.clamp(min=_LEAST_MEAN).gather(0, labels)
+        self.follow_weights(weights, labels, valid)
+        return weights / self.class_means().gather(0, labels)
 
-    def halfway_within_class(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
-        """Weights over a mean halfway, as factors go, between that of their class and that of all samples.
+    def class_means(self) -> Tensor:
+        """The mean weight of each class, `[classes]`, to divide by."""
+        return self.class_weights.clamp(min=_LEAST_MEAN)
+
+    def halfway_class_means(self) -> Tensor:
+        """Means halfway, as factors go, between that of each class and that of all samples.
 
         By their class alone, the few labels that are left of one that is mostly contradicted would count for all of it.
         """
-        self._follow_weights(weights, labels, valid)
         counts = self.counts[:, 0] + 1.0  # a mean before anybody was counted, too
         overall = (self.class_weights * counts).sum() / counts.sum()
-        return weights / (self.class_weights * overall).sqrt().clamp(min=_LEAST_MEAN).gather(0, labels)
+        return (self.class_weights * overall).sqrt().clamp(min=_LEAST_MEAN)
 
-    def _follow_weights(self, weights: Tensor, labels: Tensor, valid: Tensor) -> None:
+    def follow_weights(self, weights: Tensor, labels: Tensor, valid: Tensor) -> None:
         """Follow each class's mean weight, of sums in fixed point that tell small weights apart."""
         rows = torch.stack([valid, weights * valid], dim=-1) * _FINE_POINT
         nothing = torch.zeros(len(self.class_weights), 2, dtype=torch.long, device=labels.device)

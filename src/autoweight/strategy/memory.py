@@ -5,6 +5,7 @@ well as the margin of its averaged predictions (docs/memory.md), those of its lo
 class that last beat its label, and the class that it is taken for.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -23,6 +24,7 @@ _NONE = -2.0  # stands where no relative margin, from -1 to 1, is counted
 _NEVER_LOW = 2.0  # stands where no margin, from -1 to 1, is kept
 _FORGIVEN = 0.05  # a visit, of how low a sample's margin was
 _MORE = 8  # part of its room that a memory grows by at least
+_AT_ONCE = 2**20  # samples that are gone through at a time
 _LARGE = 2000  # samples: of smaller sets too few are on trial to tell who may be spared, and classes are soon forgotten
 
 _EMPTY: dict[str, tuple[torch.dtype, float, *tuple[int, ...]]] = {
@@ -199,13 +201,36 @@ class Memory:
         old = self.columns["relative"].gather(0, indices)
         both = torch.stack([old, new])
         classes = torch.where((both < 0) & (rivals >= 0), rivals, labels)
-        counted, believed = (old != _NONE) & valid, classes[1]
+        counted = (old != _NONE) & valid
+        taken = self._taken(new, classes[1], labels, indices, valid, sizes)
+        self._put("relative", indices, old, torch.where(taken.on_trial, new, _NONE), valid)
+        self.census.move(row(both, means), classes, counted, taken.on_trial)
+        self.census.follow((old < 0) & counted & taken.on_trial, now + leniency, sizes)
+        return taken
+
+    def remembered(self, places: Tensor) -> tuple[Tensor, Taken]:
+        """Samples' labels, and what they are taken for by what is remembered of them: nobody is visited."""
+        label, margin, lowest, rival = (
+            self.columns[name][places] for name in ("label", "margin", "lowest", "rival_class")
+        )
+        labels, census = label.long(), self.census
+        margins = torch.where(census.opened, margin.minimum(lowest), margin)
+        relative = (margins + census.leniency().gather(0, labels)).clamp(max=1)
+        believed = torch.where((relative < 0) & (rival >= 0), rival.long(), labels)
+        everyone = torch.ones_like(labels, dtype=torch.bool)
+        return labels, self._taken(relative, believed, labels, places, everyone, census.sizes(everyone.sum()))
+
+    def known(self) -> Iterator[Tensor]:
+        """The places of all samples that came, some at a time, so that a huge set needs no room beside it."""
+        for start in range(0, self.num_samples, _AT_ONCE):
+            part = self.columns["label"][start : min(start + _AT_ONCE, self.num_samples)]
+            yield start + (part >= 0).nonzero().squeeze(-1)
+
+    def _taken(
+        self, relative: Tensor, believed: Tensor, labels: Tensor, indices: Tensor, valid: Tensor, sizes: Sizes
+    ) -> Taken:
         telling = valid & sizes.comparable(labels, believed)
-        on_trial = sizes.on_trial(self._named(indices)) & telling
-        self._put("relative", indices, old, torch.where(on_trial, new, _NONE), valid)
-        self.census.move(row(both, means), classes, counted, on_trial)
-        self.census.follow((old < 0) & counted & on_trial, now + leniency, sizes)
-        return Taken(new, believed, on_trial, telling, sizes)
+        return Taken(relative, believed, sizes.on_trial(self._named(indices)) & telling, telling, sizes)
 
     def spared(
         self,
@@ -221,7 +246,7 @@ class Memory:
         To be called at every visit, with what `relative` gave: it counts. Searches, which do not tell their `progress`,
         are too small to spare anybody.
         """
-        if progress is None or not len(self.sparing.pairs) or self.num_samples < _LARGE:
+        if progress is None or not self._spares:
             return right
         _, believed, on_trial, telling, sizes = taken
         mean = self._remember_own(indices, valid)
@@ -232,6 +257,20 @@ class Memory:
         self.sparing.follow(self._visit.now < 0, on_trial, telling & (early > 0), sizes.samples)
         may_be = self.sparing.probability_right(mean, believed, labels)
         self.sparing.doubt(believed != labels, may_be, mean, valid & ~settled, sizes.samples)
+        return self._raised(right, may_be, on_trial, early, settled)
+
+    def still_spared(self, right: Tensor, taken: Taken, labels: Tensor, places: Tensor, progress: Tensor) -> Tensor:
+        """The same by what is remembered: nobody is visited."""
+        if not self._spares:
+            return right
+        may_be = self.sparing.probability_right(self.columns["own"][places], taken.believed, labels)
+        return self._raised(right, may_be, taken.on_trial, *self.sparing.clock(progress, self.census.opened))
+
+    @property
+    def _spares(self) -> bool:
+        return len(self.sparing.pairs) > 0 and self.num_samples >= _LARGE
+
+    def _raised(self, right: Tensor, may_be: Tensor, on_trial: Tensor, early: Tensor, settled: Tensor) -> Tensor:
         single = (may_be - right).clamp(min=0) * early
         everyone = (1 - right - single) * self.sparing.hard() * settled
         raised = (single + everyone) * self.sparing.safe(self.census.opened)
@@ -246,10 +285,13 @@ class Memory:
         return new
 
     def scaled(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
-        """Weights of about 1 in the mean: of small sets within each class, of large ones halfway to that."""
-        census = self.census
-        scale = census.within_class if self.num_samples < _LARGE else census.halfway_within_class
-        return scale(weights, labels, valid)
+        """Weights of about 1 in the mean."""
+        self.census.follow_weights(weights, labels, valid)
+        return weights / self.class_means().gather(0, labels)
+
+    def class_means(self) -> Tensor:
+        """What weights of each class are taken relative to: of small sets its own mean, of large ones halfway to it."""
+        return self.census.class_means() if self.num_samples < _LARGE else self.census.halfway_class_means()
 
     def belief(
         self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor, progress: float | Tensor | None
