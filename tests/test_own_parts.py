@@ -204,6 +204,7 @@ def test_images_in_parts_trusted_lists_and_bad_ones(tmp_path):
     with pytest.warns(UserWarning, match=r"1 images cannot be read and were skipped: .*bee/3.png"):
         data = load_own(own(whole, bad_samples="skip"))
     assert "bee/3.png" not in {*data.train.names, *data.test.names}
+    assert sum(data.skipped.values()) == 1
 
 
 def test_streams_know_positions_in_the_data_set_too(tmp_path):

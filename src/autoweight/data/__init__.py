@@ -1,7 +1,8 @@
 """Data sets by name. A new one is a file here and a line in `DATASETS`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from autoweight.config import DataConfig, TaskName
@@ -61,6 +62,8 @@ class Pool(NamedTuple):
     test: Labelled
     trusted: Labelled | None = None
     """Samples to validate on that somebody marked; without, some of `samples` are held out."""
+    skipped: Mapping[str, int] = MappingProxyType({})
+    """How many could not be read when they were, by part; of streams, that is known later."""
 
     def splits(self, config: DataConfig, seed: int, *, final: bool = False) -> Splits:
         """The set's own test part, and a training and validation part that depend on the seed.

@@ -263,7 +263,7 @@ def prepare(config: RunConfig, pool: Pool | None = None, ranks: Ranks = ALONE) -
 def _say_skipped(pool: Pool, ranks: Ranks) -> dict[str, dict[str, int]]:
     """Say which samples of streams could not be read, by any rank; how many of each part, as a result has it."""
     said: list[int] = []
-    counts = {}
+    counts = dict(pool.skipped)
     for part, samples in {"": pool.samples, "trusted": pool.trusted, "test": pool.test}.items():
         if isinstance(samples, Streamed) and id(samples.bad) not in said:  # parts of one set share what is bad
             for bad in ranks.gather(dict(samples.bad)):

@@ -57,6 +57,8 @@ class OwnData(NamedTuple):
     train: Labelled
     test: Labelled
     trusted: Labelled | None
+    skipped: dict[str, int]
+    """How many could not be read when they were, by part."""
 
 
 def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
@@ -88,9 +90,16 @@ def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
     make = _Maker(encode, targets, config, task)
     made, checked = make(train), None if trusted is None else make(trusted)
     tested = made if test is train else make(test)
+    parts = {"training": (train, made), "trusted": (trusted, checked), "test": (test, tested)}
+    skipped = {name: _lost(*part) for name, part in parts.items() if name != "test" or test is not train}
     if checked is not None and train.marked is None:  # marked rows are in one part alone
         made, tested = _without_trusted(made, tested, checked, config)
-    return OwnData(made, tested, checked)
+    return OwnData(made, tested, checked, {name: count for name, count in skipped.items() if count})
+
+
+def _lost(rows: Rows | None, samples: Labelled | None) -> int:
+    """How many rows made no sample."""
+    return 0 if rows is None or samples is None else len(rows) - len(samples)
 
 
 def _without_trusted(
