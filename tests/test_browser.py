@@ -105,6 +105,36 @@ def test_values_lines_and_tables_answer(browser, pages):
     page.close()
 
 
+def test_the_weights_of_another_method_can_be_chosen_and_printed(browser, pages):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((pages["demo"] / "report.html").as_uri())
+    shown = "[...document.querySelectorAll('.of-method')].filter((one) => !one.hidden).map((one) => one.dataset.method)"
+    assert page.evaluate(shown) == ["law"]
+    page.get_by_role("radio", name="focal").check()
+    assert page.evaluate(shown) == ["focal"]
+    assert page.get_by_text("Spread of the weights, focal").is_visible()
+    page.emulate_media(media="print")
+    assert page.get_by_text("Spread of the weights, focal").is_visible()
+    assert not page.locator(".pick").is_visible()
+    page.close()
+
+
+def test_on_a_phone_gains_stand_in_sight_and_what_was_told_is_folded(browser, pages):
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto((pages["demo"] / "report.html").as_uri())
+    table = page.locator("table.methods")
+    for heading in ("over uniform", "recovered"):
+        box = table.locator("th", has_text=heading).bounding_box()
+        assert box["x"] + box["width"] <= 390
+    row = table.locator("tbody tr", has_text="oracle")
+    assert not row.locator("td.told").is_visible()
+    folded = row.locator("details").bounding_box()["height"]
+    row.locator("summary").click()
+    assert row.locator("details").inner_text().endswith("Which labels are wrong.")
+    assert row.locator("details").bounding_box()["height"] > folded
+    page.close()
+
+
 def test_a_tap_shows_values_and_so_do_keys_on_maps(browser, pages):
     page = browser.new_page(viewport={"width": 360, "height": 800}, has_touch=True)
     page.goto((pages["cifar"] / "report.html").as_uri())

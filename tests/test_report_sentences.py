@@ -152,6 +152,9 @@ def test_the_page_of_an_audit_begins_with_what_was_found(audits):
     found = audit_view(read_run(audits / "tested"))
     assert found.sentence == f"{found.num_issues} of 80 labels look wrong; about {100 * found.noise_rate:.1f} % are."
     begin = text.index('class="verdict"')
+    assert "The list misleads: each sample was seen 4.0 times" in text[begin : text.index("auto reaches")]  # SHORT
+    assert text.index("Labels that look wrong</h2>") < text.index("Methods</h2>")
+    assert "The search</h2>" not in text  # there is none, and an audit's page does not say so
     assert found.sentence in text[begin : text.index("auto reaches")]
 
 

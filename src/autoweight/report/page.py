@@ -141,7 +141,8 @@ def _part(run: RunView, audit: Audit | None, number: int, of: int, page: Path) -
     labels = audit_view(run, audit, ROOM // of)
     said, unsure = verdict(run), gap_is_unsure(run)
     if labels is not None and run.is_audit:
-        said = Verdict(labels.sentence, said.comparisons, [said.sentence, *said.notes])
+        notes = [labels.caution, said.sentence, *said.notes]
+        said = Verdict(labels.sentence, said.comparisons, [note for note in notes if note])
     return RunPart(
         number=number,
         run=run,
@@ -164,7 +165,7 @@ def _part(run: RunView, audit: Audit | None, number: int, of: int, page: Path) -
         facts=_facts(run),
         command=_command(run),
         to_go_on=_goes_on(run),
-        list_beside=CSV if (page.parent / CSV).exists() else "",
+        list_beside=CSV if of == 1 and (page.parent / CSV).exists() else "",
         yaml="" if run.config is None else dump_config(run.config),
     )
 
