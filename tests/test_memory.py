@@ -92,7 +92,7 @@ def test_weights_are_made_of_the_remembered_features_and_the_rate_that_was_found
     for losses, logits, labels, indices in visits(6):
         valid = torch.ones(5, dtype=torch.bool)
         margin = memory.margins(memory.look(logits, labels), labels, indices, rate, valid)
-        history = memory.standing(memory.losses(losses, labels, indices, rate, valid), labels, by_class=True)
+        history = memory.history.standing(memory.losses(losses, labels, indices, rate, valid), labels, by_class=True)
         weights = strategy.weigh(losses, logits, labels, progress=0.5, indices=indices)
         assert_close(weights, 1 + torch.tanh(2.0 * margin - 0.5 * history + 0.25), atol=1e-5, rtol=1e-5)
 

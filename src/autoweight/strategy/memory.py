@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import UserError
-from autoweight.strategy.census import FIXED_POINT, Census, Sizes, row, whole
+from autoweight.strategy.census import Census, Sizes, row
+from autoweight.strategy.history import History
 from autoweight.strategy.sparing import Sparing
 from autoweight.strategy.waiting import Look, Waiting, may_wait
 
 RATE = 0.2  # of the memory: about the last five visits count
 SLOPE = 16.0  # log-odds of a right label per unit of margin
-_LEAST_SPREAD = 1e-3  # deviations of remembered losses below this count as none
 
 _NONE = -2.0  # stands where no relative margin, from -1 to 1, is counted
 _NEVER_LOW = 2.0  # stands where no margin, from -1 to 1, is kept
@@ -92,7 +92,8 @@ class Memory:
         self.columns = {name: tensors[name] for name in _EMPTY}
         self.num_samples = len(self) if part is None else part.num_samples
         """In the set, as far as is known: where a memory grows, there is room for more."""
-        self.loss_sums = tensors["loss_sums"]  # of each class: visited, losses, their squares
+        self.loss_sums = tensors["loss_sums"]
+        self.history = History(self.loss_sums)
         self.census = Census(tensors)
         self.sparing = Sparing(tensors)
         self.waiting = Waiting(tensors)
@@ -257,24 +258,19 @@ class Memory:
         self.sparing.follow(self._visit.now < 0, on_trial, telling & (early > 0), sizes.samples)
         may_be = self.sparing.probability_right(mean, believed, labels)
         self.sparing.doubt(believed != labels, may_be, mean, valid & ~settled, sizes.samples)
-        return self._raised(right, may_be, on_trial, early, settled)
+        return self.sparing.raised(right, may_be, on_trial, (early, settled), self.census.opened)
 
     def still_spared(self, right: Tensor, taken: Taken, labels: Tensor, places: Tensor, progress: Tensor) -> Tensor:
         """The same by what is remembered: nobody is visited."""
         if not self._spares:
             return right
         may_be = self.sparing.probability_right(self.columns["own"][places], taken.believed, labels)
-        return self._raised(right, may_be, taken.on_trial, *self.sparing.clock(progress, self.census.opened))
+        opened = self.census.opened
+        return self.sparing.raised(right, may_be, taken.on_trial, self.sparing.clock(progress, opened), opened)
 
     @property
     def _spares(self) -> bool:
         return len(self.sparing.pairs) > 0 and self.num_samples >= _LARGE
-
-    def _raised(self, right: Tensor, may_be: Tensor, on_trial: Tensor, early: Tensor, settled: Tensor) -> Tensor:
-        single = (may_be - right).clamp(min=0) * early
-        everyone = (1 - right - single) * self.sparing.hard() * settled
-        raised = (single + everyone) * self.sparing.safe(self.census.opened)
-        return right + raised.masked_fill(on_trial, 0)
 
     def _remember_own(self, indices: Tensor, valid: Tensor) -> Tensor:
         """Means of the labels' probabilities over about the last half of all visits, at least some ten of them."""
@@ -309,19 +305,8 @@ class Memory:
         new = self._kept(torch.where(visited, torch.lerp(old, losses, rate), losses))
         self._put("loss", indices, old, new, valid)
         self._put("label", indices, known, labels, valid)
-        self._count(labels, old.clamp(min=0), -(visited & valid).long())
-        self._count(labels, new, valid.long())
+        self.history.move(labels, old, visited, new, valid)
         return new
-
-    def standing(self, losses: Tensor, labels: Tensor, by_class: bool) -> Tensor:
-        """Remembered losses as deviations from the mean over the samples visited, or over those of the same class."""
-        sums = self.loss_sums if by_class else self.loss_sums.sum(dim=0, keepdim=True).expand_as(self.loss_sums)
-        count, total, squares = sums.double().unbind(dim=-1)
-        count = count.clamp(min=1)
-        mean = total / FIXED_POINT / count
-        variance = squares / FIXED_POINT / count - mean.square()
-        deviation = variance.clamp(min=_LEAST_SPREAD**2).sqrt()
-        return (losses - mean[labels].float()) / deviation[labels].float()
 
     def check_labels(self, labels: Tensor, indices: Tensor, valid: Tensor) -> None:
         """Raise `UserError` where a sample had another label: these are no positions, or those of another data set."""
@@ -354,11 +339,6 @@ class Memory:
     def _named(self, places: Tensor) -> Tensor:
         """The samples' indices in the whole set."""
         return places if self.part is None else self.part.indices[places]
-
-    def _count(self, labels: Tensor, losses: Tensor, sign: Tensor) -> None:
-        fixed = whole(torch.stack([losses, losses.square()], dim=-1).double()).long()
-        row = torch.cat([torch.ones_like(fixed[..., :1]), fixed], dim=-1) * sign.unsqueeze(-1)
-        self.loss_sums.index_add_(0, labels.long(), row)
 
 
 def raised(log_odds: Tensor, right: Tensor) -> Tensor:

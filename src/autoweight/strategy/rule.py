@@ -139,7 +139,7 @@ class Rule:
             if self.history_scale == "batch":
                 columns["history"] = normalise(history, view.valid)
             else:
-                columns["history"] = memory.standing(history, labels, self.history_scale == "class")
+                columns["history"] = memory.history.standing(history, labels, self.history_scale == "class")
         return columns
 
 

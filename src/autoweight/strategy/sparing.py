@@ -91,6 +91,15 @@ class Sparing:
         memorised = 1 - others / on_trial + _ERRORS * error
         return ramp(memorised, *reversed(_MEMORISED)) * opened
 
+    def raised(
+        self, right: Tensor, may_be: Tensor, on_trial: Tensor, clock: tuple[Tensor, Tensor], opened: Tensor
+    ) -> Tensor:
+        """Probabilities that labels are `right`, raised where they `may_be`, or for all of a hard problem."""
+        early, settled = clock
+        single = (may_be - right).clamp(min=0) * early
+        everyone = (1 - right - single) * self.hard() * settled
+        return right + ((single + everyone) * self.safe(opened)).masked_fill(on_trial, 0)
+
     def hard(self) -> Tensor:
         """How far everybody is to be spared, from 0 to 1."""
         return ramp(self.doubts[1] / self.doubts[0].clamp(min=1), *_HARD)
