@@ -2,6 +2,7 @@
 
 import csv
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -205,6 +206,7 @@ def test_the_page_shows_the_audit_that_was_asked_for_last(tmp_path):
     write_audit(audit_run(tmp_path, seed=1, threshold=0.75), tmp_path)
     again = last_audit(tmp_path)
     assert (again.seed, again.threshold, again.issues.num_issues) == (1, 0.75, 3)
+    assert audit_view(SimpleNamespace(path=tmp_path)).num_issues == 3
     (tmp_path / "audit.json").write_text("{")
     assert last_audit(tmp_path).seed == 0
 

@@ -99,7 +99,7 @@ def test_a_memory_that_takes_much_room_is_said_once_and_one_that_cannot_be_had_i
     assert said[0].filename == __file__
     weigher.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES) + 6000)
     before = kept(weigher)
-    with pytest.raises(aw.UserError, match=r"no room for a memory of 10{15} samples, 68000000\.0 GB: indices"):
+    with pytest.raises(aw.UserError, match=r"no room for a memory of 10{15} samples, 72000000\.0 GB: indices"):
         weigher.reserve(10**15, CLASSES, "cpu")
     assert same(weigher.state_dict(), before)
     weigher.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES) + 60000)  # which still grows

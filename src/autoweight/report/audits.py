@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from autoweight.errors import UserError
 from autoweight.report.maps import heat_map
 from autoweight.report.svg import Figure
-from autoweight.runs.audit import Audit, audit_run
+from autoweight.runs.audit import Audit, last_audit
 from autoweight.runs.reading import RunView
 
 _WORST, _CLASSES, _MISTAKES = 20, 50, 12  # rows of the tables, at most
@@ -56,11 +56,11 @@ class AuditView:
 
 
 def audit_view(run: RunView, audit: Audit | None = None, room: int = ROOM) -> AuditView | None:
-    """An audit of a run, by default that by the first of its trainings that remembered samples.
+    """An audit of a run, by default the one that was asked for last.
 
     Its pictures take no more than `room` characters.
     """
-    audit = audit or audit_run(run.path)
+    audit = audit or last_audit(run.path)
     if audit is None or not audit.issues.num_seen:
         return None
     issues, classes = audit.issues, _classes(audit)
