@@ -59,7 +59,7 @@ def same(one, other, but=()):
         assert torch.equal(own[name], others[name]), name
 
 
-OWN = ("waiting", "num_waiting", "waiting_progress", "log_odds", "slope", "least", "scale")
+OWN = ("waiting", "num_waiting", "waiting_progress")
 """What is kept for visits that wait."""
 
 
@@ -100,9 +100,9 @@ def test_a_set_that_is_learned_keeps_weights_of_one():
 def test_a_weight_is_that_of_the_visit_before_moved_by_what_its_margin_has_moved_since():
     auto = reserved()
     memory = auto.memory
-    verdict = Verdict(*(torch.tensor([one]) for one in (-1.0, 10.0, 0.0, 1.5)))
-    memory.waiting.judge(torch.tensor([7]), verdict)
     memory.columns["margin"][7] = -0.2
+    verdict = Verdict(*(torch.tensor([one]) for one in (-1 + 2.0 * 0.2, 2.0, 0.0, 1.5)))
+    memory.waiting.judge(torch.tensor([7]), verdict)
     logits = torch.tensor([[0.1, 0.2, 0.3, 0.4]]).log()
     weight = auto.weigh(torch.ones(1), logits, LABELS[7:8], progress=0.5, indices=torch.tensor([7]))
     moved = 0.2 * ((0.4 - 0.3) - -0.2)  # sample 7 has the last class
@@ -179,7 +179,7 @@ def test_large_batches_and_captured_steps_do_not_wait(name):
     auto = reserved(name)
     train(auto, 1, size=BATCH)
     auto.memory.waiting.known = 1  # as if something did
-    auto.memory.waiting.rows[0] = torch.tensor([0.9, 0.05, 1.0, 0.0])
+    auto.memory.waiting.rows[0, :4] = torch.tensor([0.9, 0.05, 1.0, 0.0])
     visits = auto.testimony.visits[0].item()
     train(auto, 1, size=SAMPLES // 8)
     assert auto.memory.waiting.number == 0
@@ -224,13 +224,16 @@ def test_what_is_made_of_samples_is_made_of_all_of_them_once_some_are_remembered
     train(auto, 9)
     before = {name: one.clone() for name, one in auto.tensors().items()}
     places = torch.arange(SAMPLES)
-    verdict = auto._verdict(auto.memory, places, torch.tensor(0.5))
+    census = auto.memory.census
+    evidence = census.evidence(census.sizes(torch.tensor(0)))
+    verdict = auto._verdict(auto.memory, places, evidence, torch.tensor(0.5))
     for name, one in before.items():
         assert torch.equal(auto.tensors()[name], one), name
-    for own, kept in zip(verdict, auto.memory.waiting.verdicts, strict=True):
-        assert_close(own, kept)  # nothing waits: 800 are a multiple of what is remembered together
-    assert (verdict.weights()[~WRONG] > 0.5).all()
-    assert (verdict.weights()[WRONG] < 0.5).all()
+    kept = auto.memory.waiting.rows[:, 4:]
+    assert_close(torch.stack(torch.broadcast_tensors(*verdict), dim=-1), kept)  # nothing waits: 800 are eight parts
+    weights = verdict.weights(auto.memory.columns["margin"])  # as if they had not moved
+    assert (weights[~WRONG] > 0.5).all()
+    assert (weights[WRONG] < 0.5).all()
 
 
 def test_a_huge_set_is_gone_through_in_parts(monkeypatch):

@@ -16,7 +16,6 @@ from autoweight.strategy.remembering import Remembering, check_range, places_of,
 from autoweight.strategy.testimony import Testimony
 from autoweight.strategy.weigher import Weigher, check_state, check_tensors, load_tensors
 
-_ONLY_WAITING = ("waiting", "log_odds", "slope", "least", "scale")  # columns of visits that wait: here none does
 _SHORT = 2**15  # from which on classes do not fit into 16 bits, and visits are no longer told apart
 
 
@@ -54,7 +53,7 @@ class Sharded(Weigher):
         self._columns = {
             name: one.to(self._precision if one.is_floating_point() else whole).repeat(kept)
             for name, one in columns.items()
-            if name not in _ONLY_WAITING
+            if name != "waiting"  # where visits of a whole set would wait: here none does
         }
         if half:
             self._columns["visits"] = self._columns["visits"].to(torch.int16)
