@@ -18,7 +18,8 @@ from autoweight.errors import require
 from autoweight.finding.agents import make_agent
 from autoweight.finding.checks import check_search, warn_of_validation
 from autoweight.finding.fingerprint import fingerprint
-from autoweight.finding.loop import Found, Progress, SearchLoop
+from autoweight.finding.loop import SearchLoop
+from autoweight.finding.outcomes import Found, Progress
 from autoweight.finding.tasks import SearchTask, check_together, samples_of, tasks_of
 from autoweight.models import make_network
 from autoweight.ranks import ALONE, Ranks, of_process_group

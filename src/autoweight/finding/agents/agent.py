@@ -43,3 +43,14 @@ class Agent(ABC):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027 - some agents keep nothing
         """Take back what `state_dict` gave."""
+
+
+class TableAgent(Agent):
+    """Draws whole tables when an episode begins, whatever the states will be."""
+
+    tables: Tensor
+    """Every worker's strategy parameters in this episode, `[workers, stages, P]`."""
+
+    def act(self, stage: int, state: Tensor) -> Tensor:
+        """The stage's row of each worker's table."""
+        return self.tables[:, stage]

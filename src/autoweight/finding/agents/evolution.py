@@ -8,12 +8,12 @@ from torch import Tensor
 
 from autoweight.config import SearchConfig
 from autoweight.errors import UserError
-from autoweight.finding.agents.agent import Agent
+from autoweight.finding.agents.agent import TableAgent
 from autoweight.finding.smooth import interpolate
 from autoweight.strategy import Rule
 
 
-class Evolution(Agent):
+class Evolution(TableAgent):
     """Proposes tables drawn by CMA-ES; worker 0 runs the distribution's mean.
 
     The first episodes, a share of `coarse_share`, have one knot: a good constant is soon found, and stages part from
@@ -43,10 +43,6 @@ class Evolution(Agent):
             return
         self.points = [self.cma.ask() for _ in range(self.cma.population_size)]
         self.tables = self._tables(np.stack([mean, *self.points]))
-
-    def act(self, stage: int, state: Tensor) -> Tensor:
-        """The row of each worker's table."""
-        return self.tables[:, stage]
 
     def end_episode(self, returns: Tensor) -> None:
         """Tell CMA-ES the returns; a training that blew up counts as the worst."""

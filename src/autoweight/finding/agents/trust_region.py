@@ -7,7 +7,7 @@ from torch import Tensor
 
 from autoweight.config import SearchConfig
 from autoweight.errors import require
-from autoweight.finding.agents.agent import Agent
+from autoweight.finding.agents.agent import TableAgent
 from autoweight.finding.gaussian import GaussianProcess
 from autoweight.finding.smooth import interpolate
 from autoweight.strategy import Rule
@@ -15,7 +15,7 @@ from autoweight.strategy import Rule
 _LEAST_RADIUS = 0.04  # of the box: below, nothing is left to find there, and the region begins anew
 
 
-class TrustRegion(Agent):
+class TrustRegion(TableAgent):
     """Proposes what is best in draws from a model of all returns, near the best try; worker 0 runs the model's best.
 
     The region around that try grows where it was left for a better one, and shrinks otherwise, until it is so small
@@ -52,10 +52,6 @@ class TrustRegion(Agent):
         self.proposed = proposed if explore else proposed[:1].expand(self.num_workers, -1, -1)
         knots = self.proposed[:, :1] if self._coarse else self.proposed
         self.tables = interpolate(knots.float() * self.bounds, self.episode_stages, self.warmup_stages)
-
-    def act(self, stage: int, state: Tensor) -> Tensor:
-        """The row of each worker's table."""
-        return self.tables[:, stage]
 
     def end_episode(self, returns: Tensor) -> None:
         """Fit the model anew and move the region; a training that blew up counts as the worst."""
