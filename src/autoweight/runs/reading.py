@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from autoweight.config import RunConfig
 from autoweight.config.files import load_config
@@ -19,6 +19,7 @@ from autoweight.strategy import Rule, Strategy
 from autoweight.strategy.files import RUN_FILE
 
 _WHOLE = ("seed", "stage", "episode")
+Kind = TypeVar("Kind", list[Any], dict[str, Any])
 
 
 @dataclass
@@ -72,6 +73,11 @@ class RunView:
     def of(self, event: str) -> list[dict[str, Any]]:
         """The metrics lines of an event."""
         return [line for line in self.lines if line.get("event") == event]
+
+    def ended_episodes(self, doing: str = "") -> list[dict[str, Any]]:
+        """The lines that end a search's episodes, with their returns; `doing` may be searching or choosing alone."""
+        lines = (line for line in self.of("search") if doing in ("", line.get("doing")))
+        return [line for line in lines if isinstance(line.get("returns"), list) and line["returns"]]
 
     def samples(self, method: str, seed: int, only: Collection[str] = ()) -> Columns | None:
         """What a training left of its samples, or `only` these columns of it."""
@@ -181,22 +187,26 @@ def _result(path: Path, missing: list[str]) -> dict[str, Any] | None:
     score = str(result.get("score", "test_accuracy"))
     sound = {name: values for name, values in result["methods"].items() if _is_sound(values, score)}
     missing += [f"result.json: what {name} reached cannot be read." for name in result["methods"] if name not in sound]
-    seeds, failed = result.get("seeds"), result.get("failed")
+    seeds = _or_empty(list, result.get("seeds"))
     count = max((len(values[score]) for values in sound.values()), default=0)
-    known = {seed for seed in seeds if isinstance(seed, int)} if isinstance(seeds, list) else set()
+    known = {seed for seed in seeds if isinstance(seed, int)}
     if len(known) < count:
         missing.append("result.json: its seeds cannot be read; they are counted from 0 here.")
         seeds = list(range(count))
-    recovered, search, skipped = result.get("recovered"), result.get("search"), result.get("skipped")
-    for part, count in skipped.items() if isinstance(skipped, dict) else ():
-        missing.append(f"{count} samples of the {part} part could not be read and were skipped.")
+    for part, skipped in _or_empty(dict, result.get("skipped")).items():
+        missing.append(f"{skipped} samples of the {part} part could not be read and were skipped.")
     return result | {
         "methods": sound,
         "seeds": seeds if known or count else [],
-        "failed": failed if isinstance(failed, list) else [],
-        "recovered": recovered if isinstance(recovered, dict) else {},
-        "search": search if isinstance(search, dict) else {},
+        "failed": _or_empty(list, result.get("failed")),
+        "recovered": _or_empty(dict, result.get("recovered")),
+        "search": _or_empty(dict, result.get("search")),
     }
+
+
+def _or_empty(kind: type[Kind], value: Any) -> Kind:
+    """A value, or an empty one where it is not of this kind."""
+    return value if isinstance(value, kind) else kind()
 
 
 def _is_sound(values: Any, score: str) -> bool:
@@ -210,12 +220,15 @@ def _so_far(lines: list[dict[str, Any]], config: RunConfig | None) -> dict[str, 
     score = score_key(config) if config is not None else "test_accuracy"
     ended: dict[str, dict[int, tuple[Any, Any]]] = {}
     for line in lines:
-        if line.get("event") == "trained":
-            method, seed, seconds = str(line.get("method")), int(line.get("seed") or 0), line.get("train_seconds")
-            found = {method: line.get(score)} | ({EARLY_STOP: line.get(f"best_{score}")} if method == "uniform" else {})
-            for name, reached in found.items():
-                if _is_number(reached):
-                    ended.setdefault(name, {})[seed] = (reached, seconds if _is_number(seconds) else 0.0)
+        if line.get("event") != "trained":
+            continue
+        reached = {str(line.get("method")): line.get(score)}
+        if "uniform" in reached:
+            reached[EARLY_STOP] = line.get(f"best_{score}")
+        seed, seconds = int(line.get("seed") or 0), line.get("train_seconds")
+        for name, value in reached.items():
+            if _is_number(value):
+                ended.setdefault(name, {})[seed] = (value, seconds if _is_number(seconds) else 0.0)
     methods = {}
     for name, of_seeds in ended.items():
         seeds = sorted(of_seeds)
