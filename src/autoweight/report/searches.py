@@ -4,8 +4,9 @@ from math import isfinite
 from statistics import fmean, stdev
 from typing import Any
 
+from autoweight.report.lines import Series, line_figure
 from autoweight.report.strategies import warmup_shade
-from autoweight.report.svg import Figure, Series, line_figure
+from autoweight.report.svg import Figure
 from autoweight.runs.reading import RunView
 
 _MOST_DOTS = 3000
@@ -46,7 +47,7 @@ def loss_gap_figure(run: RunView) -> Figure | None:
 
 def noise_sentence(run: RunView) -> str:
     """How much of the difference between returns is luck: the same candidates, trained again."""
-    lines = _last_lines(run, "choosing")
+    lines = run.ended_episodes("choosing")
     total = lines[-1].get("total") if lines else None  # another one in rounds of a choice before the search went on
     rounds = [[_sound(value) for value in line["returns"]] for line in lines if line.get("total") == total]
     if len(rounds) < 2:
@@ -57,7 +58,7 @@ def noise_sentence(run: RunView) -> str:
         if len(values) > 1 and any(values):  # no weighting is level with its reference in every round
             spreads.append(stdev(values))
     tried = [
-        value for line in _last_lines(run, "searching") for value in map(_sound, line["returns"]) if value is not None
+        value for line in run.ended_episodes("searching") for value in map(_sound, line["returns"]) if value is not None
     ]
     if not spreads or len(tried) < 2:
         return "How much of the returns is luck cannot be told: too few trainings stayed sound."
@@ -68,7 +69,7 @@ def noise_sentence(run: RunView) -> str:
 
 
 def _returns(run: RunView) -> Figure | None:
-    lines = _last_lines(run, "searching")
+    lines = run.ended_episodes("searching")
     if not lines:
         return None
     guesses = [_sound(line["returns"][0]) for line in lines]
@@ -124,12 +125,6 @@ def _references(run: RunView) -> Figure | None:
 def _thinned(values: list[Any]) -> list[Any]:
     """About as many of the values as a chart can show, evenly spaced, the last among them."""
     return values[:: -max(1, len(values) // _MOST_EPISODES)][::-1]
-
-
-def _last_lines(run: RunView, doing: str) -> list[dict[str, Any]]:
-    """The lines that end an episode and know what it came to."""
-    lines = (line for line in run.of("search") if line.get("doing") == doing)
-    return [line for line in lines if isinstance(line.get("returns"), list) and line["returns"]]
 
 
 def _by_episode(run: RunView, doing: str) -> dict[int, list[dict[str, Any]]]:

@@ -120,7 +120,7 @@ def _search_verdict(run: RunView) -> Verdict:
 
 def _unfinished_search(run: RunView) -> Verdict:
     """How far a search has come that has no result yet."""
-    ended = [line for line in run.of("search") if isinstance(line.get("returns"), list) and line["returns"]]
+    ended = run.ended_episodes()
     if not ended or run.config is None:
         return Verdict("No record of a training that has ended, so there is nothing to judge.")
     last, of = ended[-1], run.config.search.num_episodes
