@@ -17,7 +17,8 @@ from autoweight.data import Samples
 from autoweight.data.decoding import standardised
 from autoweight.data.loader import Loader
 from autoweight.data.reading import Raw, Reading
-from autoweight.data.streamed import Streamed, StreamedLoader
+from autoweight.data.streamed import Streamed
+from autoweight.data.streamed_loader import StreamedLoader
 from autoweight.methods import TrainingFacts, make_method
 from autoweight.methods.method import Weighted
 from autoweight.models import make_network
