@@ -100,15 +100,7 @@ def _place(typed: Common) -> commands.Place:
 def _audit(words: list[str]) -> None:
     """Training labels that look wrong, of a run or after one training: audit RUN, or audit RECIPE|PATH"""
     if words and is_run(Path(words[0])):
-        chosen = parse_plain(AuditRunArguments, words[1:], "autoweight audit RUN")
-        looking.audit(
-            Path(words[0]),
-            chosen.threshold,
-            chosen.report,
-            method=chosen.method,
-            seed=chosen.seed,
-            out=chosen.out,
-        )()
+        _audit_run(Path(words[0]), words[1:])
         return
     if words and looking.holds_runs(Path(words[0])):
         raise UserError(f"{words[0]} holds runs: name one of them, such as {words[0].rstrip('/')}/RUN.")
@@ -125,6 +117,12 @@ def _audit(words: list[str]) -> None:
     config = configured(base, typed, methods=(typed.method,), num_seeds=1, **settings)
     place = _place(typed)._replace(report=False)  # the audit makes the page
     commands.compare(config, place, audit=lambda folder: looking.audit(folder, typed.threshold, typed.report))
+
+
+def _audit_run(run: Path, words: list[str]) -> None:
+    chosen = parse_plain(AuditRunArguments, words, "autoweight audit RUN")
+    show = looking.audit(run, chosen.threshold, chosen.report, method=chosen.method, seed=chosen.seed, out=chosen.out)
+    show()
 
 
 def _report(words: list[str]) -> None:

@@ -106,7 +106,7 @@ def _checked_kind(config: DataConfig) -> KindName:
 
 
 def _lost(rows: Rows | None, samples: Labelled | None) -> int:
-    """How many rows made no sample."""
+    """How many of the rows could not be read, and so made no sample."""
     return 0 if rows is None or samples is None else len(rows) - len(samples)
 
 
