@@ -47,7 +47,7 @@ class AuditView:
 
     @property
     def sentence(self) -> str:
-        """What it came to."""
+        """The outcome in one sentence."""
         found = f"{self.num_issues:,} of {self.num_seen:,} labels look wrong"
         return f"{found}; about {100 * self.noise_rate:.1f} % are."
 
@@ -94,7 +94,7 @@ def audit_view(run: RunView, audit: Audit | None = None, room: int = ROOM) -> Au
 
 
 def _truth(audit: Audit) -> tuple[float, tuple[float, float]] | None:
-    """The true share of wrong labels, and precision and recall of the audit; None where nobody knows, or none is."""
+    """The true share of wrong labels, and precision and recall of the audit; None where it is not known, or none is."""
     if "wrong" not in audit.columns:
         return None
     wrong = audit.columns["wrong"] & np.isfinite(audit.columns["margin"])  # of the others nothing is said

@@ -102,7 +102,7 @@ class Comparison:
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Methods that go by what nobody knows here, and why they are left out."""
+        """Methods that need what is not known here, and why they are left out."""
         data, said = self.config.data, {}
         if self.pool.trusted is None and data.val_size == 0:
             said[EARLY_STOP] = f"stops where trusted samples say, and there are none: {self._trust}"

@@ -24,7 +24,7 @@ Kind = TypeVar("Kind", list[Any], dict[str, Any])
 
 @dataclass
 class RunView:
-    """A run as somebody sees it who looks at its folder."""
+    """What a run's folder tells of it."""
 
     path: Path
     config: RunConfig | None

@@ -171,7 +171,7 @@ class _Run:
                 self.failures[number] = f"{training.name}: {what}: lower the learning rate, or look at the data."
 
     def _report(self, stage: int, losses: list[float], learning_rate: float) -> None:
-        """Judge each network on the validation set, keep its best stage, and tell who listens."""
+        """Judge each network on the validation set, keep its best stage, and call `on_stage`."""
         for number, (training, slot) in enumerate(zip(self.trainings, self.slots, strict=True)):
             if self.failures[number]:
                 continue

@@ -163,7 +163,7 @@ class Slot:
 
 
 class StepsOutcome(NamedTuple):
-    """What a run of steps came to, `[slots]` each."""
+    """The outcome of a run of steps, `[slots]` each."""
 
     losses: Tensor
     """Mean unweighted losses."""

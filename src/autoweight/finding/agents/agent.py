@@ -1,4 +1,4 @@
-"""The seam between Algorithm 2 and what learns: an agent proposes strategy parameters and is told what they came to."""
+"""The seam between Algorithm 2 and what learns: an agent proposes strategy parameters and is told their rewards."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple

@@ -69,11 +69,11 @@ class Evolution(TableAgent):
         return interpolate(values, self.episode_stages, self.warmup_stages)
 
     def state_dict(self) -> dict[str, Any]:
-        """What CMA-ES was told; asking and telling again rebuilds it."""
+        """The returns that CMA-ES was told: asking and telling it again rebuilds its state."""
         return {"told": self.told, "coarse_episodes": self.coarse_episodes}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Live through the search again, without the trainings; one that is to be longer stays coarse as long."""
+        """Ask and tell again, without the trainings; a search that is to be longer keeps its coarse episodes."""
         self.coarse_episodes = state["coarse_episodes"]
         self._begin()
         for returns in state["told"]:
