@@ -80,11 +80,13 @@ def _returns(run: RunView) -> Figure | None:
     lines, guesses, best = _thinned(lines), _thinned(guesses), _thinned(best)
     xs = [float(int(line.get("episode") or 0) + 1) for line in lines]
     rows = [[value for value in map(_sound, line["returns"]) if value is not None] for line in lines]
-    percent = [Series("the agent's guess", _times(guesses)), Series("best guess so far", _times(best))]
-    middle = [100 * fmean(row) if row else None for row in rows]
+    mean, least, most = ([100 * make(row) if row else None for row in rows] for make in (fmean, min, max))
     few = sum(map(len, rows)) <= _MOST_DOTS
-    band = None if few else ([100 * min(r) if r else None for r in rows], [100 * max(r) if r else None for r in rows])
-    percent.append(Series("mean of all workers", middle, band))
+    series = [
+        Series("the agent's guess", _percent(guesses)),
+        Series("best guess so far", _percent(best)),
+        Series("mean of all workers", mean, None if few else (least, most)),
+    ]
     dots = [(x, 100 * value) for x, row in zip(xs, rows, strict=True) for value in row] if few else []
     look_for = (
         f"{_ONE_DOT if few else _SHADED} Above zero is ahead of the unweighted reference (or, where a search looks at "
@@ -94,7 +96,7 @@ def _returns(run: RunView) -> Figure | None:
         "Returns of the search",
         look_for,
         xs,
-        percent,
+        series,
         x_name="episode",
         y_name="return, points",
         zero=True,
@@ -112,7 +114,7 @@ def _references(run: RunView) -> Figure | None:
     reference = [_sound(ends[number].get("reference_score")) for number in numbers]
     greedy = [_sound(ends[number].get("greedy_gain")) for number in numbers]
     guess = [a + b if a is not None and b is not None else None for a, b in zip(reference, greedy, strict=True)]
-    series = [Series("reference", _times(reference)), Series("the agent's guess", _times(guess))]
+    series = [Series("reference", _percent(reference)), Series("the agent's guess", _percent(guess))]
     xs = [number + 1.0 for number in numbers]
     look_for = (
         "How far the proxies get by the end of an episode, without weights and with the agent's guess. Each episode "
@@ -139,5 +141,5 @@ def _sound(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and isfinite(value) else None
 
 
-def _times(values: list[float | None]) -> list[float | None]:
+def _percent(values: list[float | None]) -> list[float | None]:
     return [None if value is None else 100 * value for value in values]
