@@ -22,7 +22,7 @@ from autoweight.cli.init import init
 from autoweight.cli.typed import base_config, configured, method_settings, parse, parse_plain, shipped, value_of
 from autoweight.config import AgentName
 from autoweight.config.presets import PRESETS
-from autoweight.errors import UserError, unknown
+from autoweight.errors import UserError, look_up
 from autoweight.runs.reading import is_run
 
 
@@ -33,10 +33,8 @@ def run(words: list[str]) -> None:
         print("\n".join(["usage: autoweight COMMAND ...", "", *lines, "", "'autoweight COMMAND --help' tells more."]))
     elif words[0] == "--version":
         print(listing.version())
-    elif words[0] not in COMMANDS:
-        raise unknown("command", words[0], COMMANDS)
     else:
-        COMMANDS[words[0]]([_with_home(word) for word in words[1:]])
+        look_up("command", words[0], COMMANDS)([_with_home(word) for word in words[1:]])
 
 
 def _train(words: list[str]) -> None:
@@ -73,9 +71,7 @@ def _search(words: list[str]) -> None:
     base, words = base_config("search", words)
     preset = value_of("--preset", words)
     if preset is not None:
-        if preset not in PRESETS:
-            raise unknown("preset", preset, PRESETS)
-        change = PRESETS[preset]
+        change = look_up("preset", preset, PRESETS)
         search, data, training = change.search(base.search), change.data(base.data), change.training(base.training)
         base = replace(base, search=search, data=data, training=training)
     for agent in get_args(AgentName):
