@@ -1,4 +1,4 @@
-"""Did it help, and could that be chance: what a run came to, in sentences."""
+"""The verdict on a run, in sentences: did weighting help, and could that be chance?"""
 
 import re
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Comparison(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a run came to."""
+    """What the page says first of a run."""
 
     sentence: str
     comparisons: Sequence[Comparison] = ()
@@ -52,7 +52,7 @@ def chosen_method(run: RunView) -> str | None:
 
 
 def verdict(run: RunView) -> Verdict:
-    """What a run came to: a sentence, the comparisons behind it, and what else there is to say."""
+    """The verdict on a run: a sentence, the comparisons behind it, and notes."""
     if not run.result.get("methods", {}):
         return _search_verdict(run)
     said = _comparison_verdict(run)
@@ -120,7 +120,7 @@ def _search_verdict(run: RunView) -> Verdict:
 
 def _unfinished_search(run: RunView) -> Verdict:
     """How far a search has come that has no result yet."""
-    ended = [line for line in run.of("search") if isinstance(line.get("returns"), list) and line["returns"]]
+    ended = run.ended_episodes()
     if not ended or run.config is None:
         return Verdict("No record of a training that has ended, so there is nothing to judge.")
     last, of = ended[-1], run.config.search.num_episodes

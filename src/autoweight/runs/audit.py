@@ -28,7 +28,7 @@ _LEARNT = 0.15  # part of the way from chance to full agreement with the labels
 
 
 class Audit(NamedTuple):
-    """What an audit of a run came to."""
+    """The audit of a run."""
 
     method: str
     seed: int
