@@ -245,6 +245,20 @@ def test_a_huge_set_is_gone_through_in_parts(monkeypatch):
     same(whole, parts)
 
 
+def test_an_eighth_of_a_huge_set_is_remembered_some_at_a_time(monkeypatch):
+    """Once a part of it waits, and no sooner: what comes of it is made of all samples."""
+    monkeypatch.setattr(waiting, "_MOST", 30)
+    auto, visited = reserved(), []
+    visit = auto._visit
+    monkeypatch.setattr(
+        auto, "_visit", lambda memory, places, *given: visited.append(places) or visit(memory, places, *given)
+    )
+    train(auto, 1)
+    assert [len(places) for places in visited] == 8 * [25, 25, 25, 25]
+    assert torch.cat(visited).sort().values.tolist() == list(range(SAMPLES))
+    assert visited[1].tolist() == list(range(1, 100, 4))  # of all labels, where these lie in order
+
+
 def test_visits_are_remembered_at_the_progress_of_the_last_also_from_a_state(monkeypatch):
     monkeypatch.setattr(waiting, "_PARTS", 0.5)
     auto, other = reserved(), reserved()

@@ -94,9 +94,10 @@ class Auto(Remembering):
         memory = self.memory
         if memory is None or not memory.waiting.count:
             return
-        places, look, labels = memory.waiting.take()
-        everyone, progress = torch.ones_like(labels, dtype=torch.bool), memory.waiting.progress
-        _, _, evidence = self._visit(memory, places, look, labels, everyone, progress)
+        progress = memory.waiting.progress
+        for places, look, labels in memory.waiting.taken():
+            everyone = torch.ones_like(labels, dtype=torch.bool)
+            _, _, evidence = self._visit(memory, places, look, labels, everyone, progress)
         for known in memory.known():
             memory.waiting.judge(known, self._verdict(memory, known, evidence, progress))
 

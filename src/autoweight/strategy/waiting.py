@@ -6,6 +6,7 @@ alone, and a sample weighs what came of its visit before, moved by how far its m
 captured steps, where the host remembers between two of them. Small sets remember every batch at once.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 _LARGE = 10_000  # places: of smaller sets, which are soon memorised, a visit more or less counts
 _PARTS = 8  # of the set: when one of these waits, it is remembered, long before most of its samples come again
 _BATCHES = 16  # of the set at least: a larger batch is remembered at once
-_MOST = 2**20  # visits that wait, so that a huge set needs no room beside it
+_MOST = 2**20  # visits that are remembered together, so that those of a huge set need little room beside it
 
 
 class Look(NamedTuple):
@@ -101,7 +102,7 @@ class Waiting:
     def due(self, more: int, num_samples: int) -> bool:
         """Whether enough wait, of a set of that size, now that so many more were put down."""
         self.known = self.count if self.known is None else self.known + more
-        return self.known >= min(num_samples / _PARTS, _MOST)
+        return self.known >= num_samples / _PARTS
 
     def take(self) -> tuple[Tensor, Look, Tensor]:
         """The places of those that wait, what was made of them, and their labels; none waits any more."""
@@ -111,6 +112,14 @@ class Waiting:
         self.number.zero_()
         self.known = 0
         return places, Look(own, strongest, strongest_class.long()), labels.long()
+
+    def taken(self) -> Iterator[tuple[Tensor, Look, Tensor]]:
+        """The same some at a time, each time of the whole set."""
+        places, look, labels = self.take()
+        parts = max(-(-len(places) // _MOST), 1)
+        for first in range(parts):
+            some = slice(first, None, parts)
+            yield places[some], Look(*(column[some] for column in look)), labels[some]
 
     def judge(self, places: Tensor, verdict: Verdict) -> None:
         """Keep what came of visits."""
