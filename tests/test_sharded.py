@@ -93,6 +93,22 @@ def test_samples_that_come_twice_count_once_and_tokens_have_places():
     assert torch.equal(tokens.whole().memory.columns["label"][:8], labels[:8].int())
 
 
+def test_samples_with_another_number_of_tokens_are_refused():
+    losses, logits, labels, progress, _ = next(batches())
+    four = losses[:8].view(2, 4), logits[:8].view(2, 4, CLASSES), labels[:8].view(2, 4)
+    sharded, other = (Sharded(aw.load("auto"), 40, CLASSES) for _ in range(2))
+    sharded.weigh(*four, progress, torch.arange(2))
+    before = {name: value.clone() for name, value in sharded.state_dict().items()}
+    three = [one[:, :3] for one in four]
+    with pytest.raises(aw.UserError, match="samples have 3 tokens, but had 4 before"):
+        sharded.weigh(*three, progress, torch.arange(2, 4))
+    for name, value in sharded.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    other.weigh(*three, progress, torch.arange(2))
+    other.load_state_dict(before)
+    other.weigh(*four, progress, torch.arange(2))
+
+
 def test_mistakes_get_a_sentence():
     losses, logits, labels, progress, indices = next(batches())
     begun = aw.load("auto")

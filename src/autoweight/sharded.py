@@ -71,6 +71,8 @@ class Sharded(Weigher):
             lowest, highest = map(int, places.aminmax())
             check_range(lowest, highest, self._num_samples)
         assert indices is not None  # or there were no places
+        if indices.shape != losses.shape:
+            self.check_tokens(losses.shape[1])
         if (once := weigh_once(self, losses, logits, labels, progress, indices)) is not None:
             return once
         places = places.to(losses.device)
@@ -98,6 +100,7 @@ class Sharded(Weigher):
                 "own, and as many train as before."
             )
         load_tensors(type(self).__name__, self.tensors(), state)
+        self._inner._tokens = 0
 
     def whole(self) -> Remembering:
         """A weigher with the memory of all samples, put together on every process, as audits need it."""
@@ -132,14 +135,13 @@ class Sharded(Weigher):
         return dict(zip(self._columns, rows, strict=True))
 
     def _put_back(self, places: Tensor) -> None:
-        """Keep what has become of the samples that are this process's, and forget the others."""
+        """Keep what has become of the samples that are this process's."""
         assert self._inner.memory is not None
         own = places % self.size == self.rank
         rows = {**self._inner.memory.columns, **self._inner.testimony.tensors()}
         for name, column in self._columns.items():
             new = rows[name][own]
             column[places[own] // self.size] = (new.clamp(max=_SHORT - 1) if name == "visits" else new).to(column.dtype)
-        self._inner.memory = None
 
     def _gathered(self, column: Tensor) -> Tensor:
         """A column of all samples, in their order."""
