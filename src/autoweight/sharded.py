@@ -103,16 +103,15 @@ class Sharded(Weigher):
         self._inner._tokens = 0
 
     def whole(self) -> Remembering:
-        """A weigher with the memory of all samples, put together on every process, as audits need it."""
+        """A weigher of its own with the memory of all samples, put together on every process, as audits need it."""
         rows = {name: self._gathered(column)[: self._num_samples] for name, column in self._columns.items()}
-        sums = self._counts["loss_sums"]
-        memory, device = Memory.empty(self._num_samples, len(sums), sums.device), sums.device
-        testimony = Testimony.empty(self._num_samples, device)
-        for name, place in {**memory.columns, **testimony.tensors()}.items():
-            if name in rows:
-                place.copy_(rows[name])
+        known, sums = rows | self._counts, self._counts["loss_sums"]
         weigher = copy(self._inner)
-        weigher.memory, weigher.testimony = Memory(memory.columns | self._counts), testimony
+        weigher.reserve(self._num_samples, len(sums), sums.device)
+        for name, place in weigher.tensors().items():
+            if name in known:
+                place.copy_(known[name])
+        weigher.release()
         return weigher
 
     def _open(self, places: Tensor) -> None:
