@@ -12,7 +12,7 @@ from torch import distributed as dist
 
 from autoweight.errors import UserError, require
 from autoweight.strategy.memory import Memory, Part
-from autoweight.strategy.remembering import Remembering, check_range, places_of, weigh_once
+from autoweight.strategy.remembering import Remembering, check_range, check_sizes, places_of, weigh_once
 from autoweight.strategy.testimony import Testimony
 from autoweight.strategy.weigher import Weigher, check_state, check_tensors, load_tensors
 
@@ -40,6 +40,7 @@ class Sharded(Weigher):
             f"{type(weigher).__name__} has no memory to share out, or has begun one: load a fresh one, such as "
             "aw.load('auto').",
         )
+        check_sizes(num_samples, num_classes)
         together = dist.is_available() and dist.is_initialized()
         self.rank, self.size = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
         self.tasks = weigher.tasks
