@@ -189,6 +189,19 @@ def test_large_batches_and_captured_steps_do_not_wait(name):
     assert (auto.memory.waiting.rows[:, 0] == -1).all()
 
 
+def test_what_a_smaller_batch_left_is_remembered_after_the_next_replay():
+    """As a stream's batch that lacks samples may be small enough to wait."""
+    auto = reserved()
+    auto.driven = True
+    for size in (SAMPLES // 16, SAMPLES // 16 + 1):
+        batch, indices = next(batches(1, size=size))
+        auto.weigh(*batch, progress=torch.tensor(0.1), indices=indices)
+        assert auto.memory.waiting.number == SAMPLES // 16
+        auto.after_replay(size)
+    assert auto.memory.waiting.number == 0
+    assert auto.testimony.visits.sum() == SAMPLES // 8 + 1
+
+
 def test_a_visit_that_is_no_number_leaves_the_one_that_waits():
     memory, place = Memory.empty(SAMPLES, CLASSES), torch.tensor([3])
     for own, valid in ((0.1, True), (0.9, False)):

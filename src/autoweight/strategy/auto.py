@@ -75,9 +75,11 @@ class Auto(Remembering):
         return weights * self._rarity(memory.census, sizes, done).gather(0, labels)
 
     def after_replay(self, num_labels: int) -> None:
-        """Remember the visits that wait once they are enough."""
+        """Remember the visits that wait once they are enough, or where no more will, as after a smaller batch."""
         memory = self.memory
-        if memory is not None and memory.may_wait(num_labels) and memory.waiting.due(num_labels, memory.num_samples):
+        if memory is None:
+            return
+        if not memory.may_wait(num_labels) or memory.waiting.due(num_labels, memory.num_samples):
             self.settle()
 
     def settled(self) -> "Auto":
