@@ -126,7 +126,10 @@ def test_a_memory_that_was_begun_in_inference_mode_lasts_beyond_it():
     auto = aw.load("auto")
     with torch.inference_mode():
         auto.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES))
-    assert auto.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES)).isfinite().all()
+        other = aw.load("auto")
+        other.load_state_dict(auto.state_dict())
+    weights = [one.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES)) for one in (auto, other)]
+    assert torch.cat(weights).isfinite().all()
 
 
 @pytest.mark.parametrize("sizes", [(-1, 3), ("a", 3), (10.0, 3), (10, -2), (10, None)])

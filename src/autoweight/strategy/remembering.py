@@ -113,8 +113,9 @@ class Remembering(Weigher):
         else:
             check_state(owner, Memory.empty(0, 1).tensors() | Testimony.empty(0).tensors(), state)
             num_samples, num_classes = (state[name].shape[:1].numel() for name in ("label", "loss_sums"))
-            memory = Memory.empty(num_samples, num_classes, state["label"].device)
-            testimony = Testimony.empty(num_samples, state["label"].device)
+            with _room_for(num_samples):
+                memory = Memory.empty(num_samples, num_classes, state["label"].device)
+                testimony = Testimony.empty(num_samples, state["label"].device)
             load_tensors(owner, memory.tensors() | testimony.tensors(), state)
             self._check_own(memory)
             memory.num_samples = memory.reach()
