@@ -67,6 +67,11 @@ class Sharded(Weigher):
     ) -> Tensor:
         """Weights of the global batch; all processes come with the same."""
         check_tensors(losses=losses, logits=logits, labels=labels, indices=indices)
+        device = self._counts["loss_sums"].device
+        require(
+            losses.device == device,
+            f"the memory lies on {device}, but the batch on {losses.device}: Sharded(..., device=losses.device).",
+        )
         places = places_of(indices, losses)
         if places.numel():
             lowest, highest = map(int, places.aminmax())
