@@ -1,5 +1,7 @@
 """Visits that wait: what is remembered of large sets some thousands at a time is what is remembered at once."""
 
+from fractions import Fraction
+
 import pytest
 import torch
 from torch.nn.functional import cross_entropy, one_hot
@@ -256,6 +258,14 @@ def test_a_huge_set_is_gone_through_in_parts(monkeypatch):
     train(parts, 3)
     assert [len(part) for part in parts.memory.known()] == [70] * 11 + [30]
     same(whole, parts)
+
+
+@pytest.mark.parametrize("progress", [Fraction(1, 4), torch.tensor(0.25, dtype=torch.float64), 0.25])
+def test_progress_is_any_number(progress):
+    auto = reserved()
+    auto.driven = True
+    train(auto, 1, progress=progress)
+    assert auto.memory.waiting.progress == 0.25
 
 
 def test_an_eighth_of_a_huge_set_is_remembered_some_at_a_time(monkeypatch):

@@ -91,7 +91,7 @@ class Waiting:
         visits = torch.stack([*look, labels], dim=-1).to(before.dtype)
         self.rows[:, :_VISIT].index_put_((places,), visits.where(valid.unsqueeze(-1), before[:, :_VISIT]))
         self.number += places.shape[0]
-        self.progress.fill_(progress)
+        self.progress.fill_(progress if isinstance(progress, Tensor) else float(progress))
         return Verdict(*before[:, _VISIT:].unbind(dim=-1))
 
     def labels(self, places: Tensor, otherwise: Tensor) -> Tensor:
