@@ -260,6 +260,17 @@ def test_a_huge_set_is_gone_through_in_parts(monkeypatch):
     same(whole, parts)
 
 
+def test_visits_wait_in_single_precision_whatever_torchs_default():
+    torch.set_default_dtype(torch.float64)
+    try:
+        auto = reserved()
+        train(auto, 2)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert auto.memory.waiting.rows.dtype == torch.float32
+    assert auto.memory.census.num_visits == 2 * SAMPLES
+
+
 @pytest.mark.parametrize("progress", [Fraction(1, 4), torch.tensor(0.25, dtype=torch.float64), 0.25])
 def test_progress_is_any_number(progress):
     auto = reserved()

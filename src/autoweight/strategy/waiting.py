@@ -123,7 +123,8 @@ class Waiting:
 
     def judge(self, places: Tensor, verdict: Verdict) -> None:
         """Keep what came of visits."""
-        self.rows[:, _VISIT:].index_put_((places,), torch.stack(torch.broadcast_tensors(*verdict), dim=-1))
+        row = torch.stack(torch.broadcast_tensors(*verdict), dim=-1)
+        self.rows[:, _VISIT:].index_put_((places,), row.to(self.rows.dtype))
 
 
 def may_wait(num_samples: int, batch: int) -> bool:
