@@ -6,9 +6,10 @@ OMP_NUM_THREADS=1 torchrun --standalone --nproc-per-node 2 benchmarks/memory_sca
 """
 
 import argparse
+import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from autoweight.runs import compare
 from autoweight.runs.folder import RunFolder
 from autoweight.sharded import Sharded
 from autoweight.strategy import memory, waiting
+from autoweight.strategy.auto import Auto
 
 BATCH, STEPS, SEEDS = 1024, 20, 3
 ROUNDED: dict[str, Callable[[Tensor], Tensor]] = {
@@ -47,27 +49,40 @@ def batch(num_samples: int, num_classes: int, size: int) -> tuple[Tensor, Tensor
 
 def milliseconds(weigh: Callable[..., Tensor], num_samples: int, num_classes: int, size: int) -> float:
     """The fastest of some batches: others on the machine only make it slower."""
-    times = []
-    for step in range(STEPS):
+    return min(times_of(weigh, num_samples, num_classes, size, STEPS))
+
+
+def times_of(
+    weigh: Callable[..., Tensor], num_samples: int, num_classes: int, size: int, steps: int
+) -> Iterator[float]:
+    """Milliseconds of each of some batches."""
+    for step in range(steps):
         losses, logits, labels, indices = batch(num_samples, num_classes, size)
         began = time.perf_counter()
-        weigh(losses, logits, labels, step / STEPS, indices)
-        times.append(time.perf_counter() - began)
-    return 1000 * min(times)
+        weigh(losses, logits, labels, step / steps, indices)
+        yield 1000 * (time.perf_counter() - began)
+
+
+def where_visits_wait(auto: Auto, num_samples: int, num_classes: int, size: int) -> float:
+    """The mean over two rounds, each of which ends as the visits that wait are remembered and everyone is judged."""
+    assert auto.memory is not None
+    auto.memory.columns["label"].copy_(torch.arange(num_samples) % num_classes)  # as if all had come
+    steps = 2 * -(-num_samples // waiting._PARTS // size)
+    return statistics.fmean(times_of(auto.weigh, num_samples, num_classes, size, steps))
 
 
 def show_time() -> None:
-    """Weights of a batch of 1,024 by `auto`, with memories of several sizes."""
+    """Weights of a batch by `auto`, with memories of several sizes."""
     for num_classes in (10, 1000):
-        for num_samples in (50_000, 1_300_000, 100_000_000):
-            auto = aw.load("auto")
+        for num_samples, size in ((50_000, 128), (50_000, BATCH), (1_300_000, BATCH), (100_000_000, BATCH)):
+            auto = Auto()
             auto.reserve(num_samples, num_classes, "cpu")
-            waits = milliseconds(auto.weigh, num_samples, num_classes, BATCH)
             with patch.object(waiting, "_LARGE", 2 * num_samples):
-                at_once = milliseconds(auto.weigh, num_samples, num_classes, BATCH)
+                at_once = milliseconds(auto.weigh, num_samples, num_classes, size)
+            waits = where_visits_wait(auto, num_samples, num_classes, size)
             print(
                 f"{num_samples:,} samples, {num_classes} classes: {room(auto.tensors()) / 1e6:,.1f} MB, "
-                f"a batch of {BATCH} {at_once:.2f} ms, {waits:.2f} ms where visits wait",
+                f"a batch of {size} {at_once:.2f} ms, {waits:.2f} ms where visits wait",
                 flush=True,
             )
 

@@ -55,6 +55,16 @@ def test_an_audit_is_of_its_own_training_whatever_the_weigher_is_used_for_later(
         weigher.weigh(torch.ones(2), *other, progress=0.5, indices=torch.arange(2))
 
 
+def test_an_audit_is_of_its_own_training_also_where_its_weigher_goes_on_in_a_loop():
+    data = make_blobs(90)
+    fitted = aw.fit(make_model, data, training=SHORT)
+    before = fitted.audit()["label_score"]
+    logits = torch.randn(90, 3, generator=torch.Generator().manual_seed(0))
+    losses = nn.functional.cross_entropy(logits, data.labels, reduction="none")
+    fitted.weigher.weigh(losses, logits, data.labels, progress=0.9, indices=torch.arange(90))
+    assert np.array_equal(fitted.audit()["label_score"], before)
+
+
 def test_history_and_scores():
     heard = []
     data = make_blobs(), make_blobs(30, seed=9)

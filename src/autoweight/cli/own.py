@@ -19,7 +19,9 @@ _FLAGS = ("label", "text", "trusted", "test")
 
 def is_path(word: str) -> bool:
     """Whether a word names data of the user's own and not a recipe."""
-    return word != "" and word not in RECIPES and ("/" in word or word.endswith(ENDINGS) or Path(word).exists())
+    if word in RECIPES or word.startswith("-") or not word:  # a flag may hold a path, --out=here/there
+        return False
+    return "/" in word or word.endswith(ENDINGS) or Path(word).exists()
 
 
 def own_config(word: str, text: str, task: Any) -> RunConfig:

@@ -1,7 +1,7 @@
 """Train one network in one call: weighed by `auto` or by another weigher, from tensors or a map-style data set."""
 
 from collections.abc import Callable
-from copy import copy
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -136,7 +136,7 @@ def fit(
         val_score=scores.get("validation"),
         test_score=scores.get("test"),
         skipped=dict(train_part.bad) if isinstance(train_part, Streamed) else {},
-        _judge=copy(own),
+        _judge=deepcopy(own),
     )
 
 

@@ -17,7 +17,7 @@ from autoweight.strategy.weigher import Weigher, check_state, check_tensors, loa
 
 _BYTES = 72  # of a place, in memory and testimony
 _MUCH = 10**9  # bytes, of which a word is said
-_MOST = 250_000_000  # places, 10 GB, that indices alone can ask for: such numbers are mostly ids, and fill a machine
+_MOST = 250_000_000  # places, 18 GB, that indices alone can ask for: such numbers are mostly ids, and fill a machine
 
 
 class Remembering(Weigher):
