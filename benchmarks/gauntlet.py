@@ -4,7 +4,7 @@
     python benchmarks/gauntlet.py --quick         one seed, every other task: a first, noisy look
     python benchmarks/gauntlet.py --part judge --methods auto,gated     only these; other figures stay as they are
     python benchmarks/gauntlet.py --part large --methods uniform,auto,oracle     large, hard ones, beside all others
-    python benchmarks/gauntlet.py --cifar DIR     CIFAR-10 as well, from this folder; better on more cores
+    python benchmarks/gauntlet.py --part cifar --cifar DIR --methods uniform,auto,oracle    of CIFAR-10, in this folder
     python benchmarks/gauntlet.py --table         print the table of what was measured: docs/auto-tasks.md
 
 Figures are last-epoch test accuracies in percent, the mean over seeds. "recovered" is the share of the gap between
@@ -25,7 +25,7 @@ from gauntlet_tasks import CIFAR, FIND, JUDGE, LARGE
 from gauntlet_train import Run, Task
 
 RESULTS = Path(__file__).parents[1] / "results" / "gauntlet.json"
-PARTS = {"find": FIND, "judge": JUDGE, "all": FIND + JUDGE, "large": LARGE}
+PARTS = {"find": FIND, "judge": JUDGE, "all": FIND + JUDGE, "large": LARGE, "cifar": CIFAR}
 SHOWN = ("uniform", "early_stop", "gated", "auto", "noise", "rare", "class_balanced", TRUE_LABELS)
 SUMMED = ("early_stop", "gated", "gce", "elr", "cleanlab", "auto", "noise", "rare", "class_balanced")
 GAP = 0.03  # below this there is nothing to recover
@@ -112,15 +112,16 @@ def main() -> None:
     parser.add_argument("--methods", default=",".join(METHODS), help="separated by commas")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--table", action="store_true", help="measure nothing")
-    parser.add_argument("--cifar", type=Path, metavar="DIR")
+    parser.add_argument("--cifar", type=Path, metavar="DIR", help="the folder of CIFAR-10")
     arguments = parser.parse_args()
     if unknown := set(arguments.methods.split(",")) - set(METHODS):
         parser.error(f"no method is called {', '.join(sorted(unknown))}; there are {', '.join(METHODS)}")
+    if arguments.part == "cifar" and not (arguments.cifar or arguments.table):
+        parser.error("name the folder of CIFAR-10: --cifar DIR")
     torch.set_num_threads(1)  # small operations on several threads wait for each other
     tasks, lines, start = PARTS[arguments.part], {}, time.perf_counter()
     if arguments.cifar:
         FAMILIES["cifar10"] = cifar10(arguments.cifar)
-        tasks = tasks + CIFAR
     if arguments.quick:
         tasks = [task._replace(seeds=1) for task in tasks[::2] if task.size * task.epochs <= QUICK_COST]
     for task in [] if arguments.table else tasks:
