@@ -91,7 +91,7 @@ def audit_view(run: RunView, audit: Audit | None = None, room: int = ROOM) -> Au
         mistakes=issues.mistakes(_MISTAKES),
         pictures={index: picture for index, picture in pictures.items() if index in shown},
         figures=_confusion(audit),
-        caution=audit.caution,
+        caution=issues.caution,
     )
 
 
