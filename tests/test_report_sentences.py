@@ -95,9 +95,12 @@ def compared(**scores):
 
 
 def test_a_gap_that_may_be_chance_is_not_said_to_be_closed():
-    uniform, auto = [0.70, 0.71, 0.72], [0.74, 0.75, 0.76]
+    uniform, auto = [0.70, 0.71, 0.72], [0.74, 0.75, 0.765]
     sure = verdict(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.81, 0.825]))
-    assert sure.notes[0] == "auto closes 39 % of the gap between no weighting and the oracle."
+    assert sure.notes[0] == "auto closes 41 % of the gap between no weighting and the oracle."
+    luck = verdict(compared(uniform=uniform, auto=[0.70, 0.71, 0.78], oracle=[0.80, 0.81, 0.825]))
+    assert "it could be chance" in luck.sentence
+    assert not any("closes" in note for note in luck.notes)
     unsure = verdict(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.61, 0.78]))
     assert not any("closes" in note for note in unsure.notes)
     assert any("So few seeds" in note for note in unsure.notes)

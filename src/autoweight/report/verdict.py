@@ -75,7 +75,8 @@ def _comparison_verdict(run: RunView) -> Verdict:
             return Verdict(f"{method} agrees with {reached:.1f} % of the given labels, wrong ones among them.")
         return Verdict(f"{method} reaches {reached:.1f} %; no training without weights is there to compare with.")
     sentence = _sentence(*comparisons[0])
-    notes = [note for name in dict.fromkeys(one.method for one in comparisons) for note in _recovered(run, name)]
+    ahead = [one.method for one in comparisons if one.rival == "uniform" and not one.gain.may_be_chance]
+    notes = [note for name in ahead for note in _recovered(run, name)]
     if any(1 < one.gain.seeds <= _FEW for one in comparisons):
         notes.append(_FEW_SEEDS)
     if comparisons[1:]:
