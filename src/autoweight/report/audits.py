@@ -202,7 +202,8 @@ def _confusion(audit: Audit) -> list[Figure]:
     )
     look_for = (
         "Rows are given labels, columns what they seem to be; the diagonal is left blank. A strong cell is one class "
-        f"mistaken for another; an even tint is noise without a pattern.{which}"
+        "mistaken for another; an even tint is noise without a pattern. Samples count by how probably their label is "
+        f"wrong, so numbers differ a little from the tables'.{which}"
     )
     return [Figure("Suspected confusion matrix", look_for, svg)]
 

@@ -6,6 +6,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from autoweight.config import RunConfig
+from autoweight.data.own import OWN
 from autoweight.report.gains import Gain, gain_over, recovered
 from autoweight.report.words import chose_nothing, gain_sentence
 from autoweight.runs.reading import RunView
@@ -16,6 +17,7 @@ _NO_TEST = (
     "Scores are on the training samples, since nothing was split off to test on: they say nothing of new samples."
 )
 _SEVERAL = "Several comparisons are made, without correction: the more there are, the likelier one misleads."
+_SOME = 0.02  # wrong labels that are worth a word
 _FEW = 4  # seeds, whose spread is hardly known
 _FEW_SEEDS = (
     "So few seeds hardly tell how much seeds differ. Where they differ by much, the interval is wide, and still holds "
@@ -57,6 +59,18 @@ def verdict(run: RunView) -> Verdict:
         return _search_verdict(run)
     said = _comparison_verdict(run)
     return said if samples_tested(run) == "test" else said._replace(notes=[*said.notes, _NO_TEST])
+
+
+def on_test_labels(run: RunView, noise_rate: float) -> str:
+    """What wrong labels do to the score if the test part of the user's own data has as many; empty where it has not."""
+    data = None if run.config is None else run.config.data
+    split_off = data is not None and data.dataset == OWN and not data.test and data.noise == "none"
+    if not split_off or noise_rate < _SOME or samples_tested(run) != "test":
+        return ""
+    return (
+        f"About {100 * noise_rate:.0f} % of the training labels look wrong. If as many of the test labels are, scores "
+        f"stay below about {100 * (1 - noise_rate):.0f} %, and gains look smaller than they are."
+    )
 
 
 def _comparison_verdict(run: RunView) -> Verdict:
