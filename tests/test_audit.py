@@ -61,6 +61,7 @@ def test_an_audit_of_a_network_that_has_hardly_learnt_says_so():
     assert "each sample was seen 2.0 times" in judged(given, given, 2.0).caution
     chance = judged(given, [0] * 40, 20.0).caution
     assert "the network agrees with 25% of the labels, and naming one class would with 25%" in chance
+    assert chance.endswith("train longer, or see whether the inputs tell the classes apart.")
     noisy = [*given[:24], *[(label + 1) % 4 for label in given[24:]]]  # 40 % contradicted is noise, not ignorance
     assert judged(given, noisy, 20.0).caution == ""
     assert judged(given, [0] * 40, None).caution == ""  # no training

@@ -118,12 +118,15 @@ class LabelIssues:
         if self.visits is None:
             return ""
         agreement, chance = self.agreement
-        why = ""
         if agreement < chance + _LEARNT * (1 - chance):
             why = f"the network agrees with {agreement:.0%} of the labels, and naming one class would with {chance:.0%}"
+            remedy = "train longer, or see whether the inputs tell the classes apart"
         elif self.visits < ENOUGH:
             why = f"each sample was seen {self.visits:.1f} times, where a memory looks back on about {ENOUGH}"
-        return why and f"The list misleads: {why}. Such a network contradicts right labels too; train longer."
+            remedy = "train longer"
+        else:
+            return ""
+        return f"The list misleads: {why}. Such a network contradicts right labels too; {remedy}."
 
     @cached_property
     def noise_rate(self) -> float:
