@@ -208,6 +208,8 @@ def test_several_runs_make_one_page(whole, searched, tmp_path):
     path = write_report([whole, searched], tmp_path / "both.html")
     page = Page(path.read_text())
     assert 'id="run2-search"' in page.text
+    assert f'<a href="#run1">{whole.name}</a><a href="#run2">{searched.name}</a></nav>' in page.text
+    assert 'aria-label="Runs"' not in page_of(whole).text
     assert len(page.all("h1")) == 2
 
 

@@ -72,7 +72,7 @@ def test_commands_quote_and_words_wrap(audits):
     assert f"<code>autoweight audit {shlex.quote(str(audits / 'plain'))}</code>" in unescape(elsewhere)
     assert '<th scope="col">given_label</th>' in text
     assert '<td class="words">the left side</td>' in text
-    assert re.search(r'Swipe the table[^\n]*\n *<div class="wide"[^>]*aria-label="The worst labels"', text)
+    assert re.search(r'Scroll the table[^\n]*\n *<div class="wide"[^>]*aria-label="The worst labels"', text)
     assert '<th scope="col" class="number">label_score</th>' in text
 
 
