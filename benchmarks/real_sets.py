@@ -231,18 +231,23 @@ def show(part: Part, lines: dict[str, dict[str, list[float]]]) -> None:
             shown = own and " ".join(f"{own[method]:.1f}" for method in METHODS if method in own)
             cells.append(f"{shown}; {own['auto'] - own['uniform']:+.1f}" if own else "")
         print(f"| {name} | {' | '.join(cells)} |")
-    print("\n| | points, mean | worst | recovered, mean | worst | tasks |\n|---|---|---|---|---|---|")
+    print("\n| | | points, mean | worst | recovered, mean | worst | tasks |\n|---|---|---|---|---|---|---|")
     for kind in part.kinds:
         own = {key.split(",")[0]: one for key, one in mean.items() if key.endswith(f", {kind}")}
-        if not own:
-            continue
-        gains = {name: one["auto"] - one["uniform"] for name, one in own.items()}
-        gaps = {name: one.get("oracle", one["uniform"]) - one["uniform"] for name, one in own.items()}
-        shares = [gains[name] / gap for name, gap in gaps.items() if gap >= GAP]
-        recovered = f"{statistics.fmean(shares):.2f} | {min(shares):.2f}" if shares else " | "
-        worst = min(gains, key=gains.__getitem__)
-        figures = f"{statistics.fmean(gains.values()):+.2f} | {gains[worst]:+.2f} ({worst})"
-        print(f"| {kind} | {figures} | {recovered} | {len(own)} |")
+        for method in sorted({method for one in own.values() for method in one} - {"uniform", "oracle"}):
+            print(
+                f"| {kind} | {method} | {summed({name: one for name, one in own.items() if method in one}, method)} |"
+            )
+
+
+def summed(sets: dict[str, dict[str, float]], method: str) -> str:
+    """What a method wins over uniform on these sets, and what it recovers."""
+    gains = {name: one[method] - one["uniform"] for name, one in sets.items()}
+    gaps = {name: one.get("oracle", one["uniform"]) - one["uniform"] for name, one in sets.items()}
+    shares = [gains[name] / gap for name, gap in gaps.items() if gap >= GAP]
+    recovered = f"{statistics.fmean(shares):.2f} | {min(shares):.2f}" if shares else " | "
+    worst = min(gains, key=gains.__getitem__)
+    return f"{statistics.fmean(gains.values()):+.2f} | {gains[worst]:+.2f} ({worst}) | {recovered} | {len(sets)}"
 
 
 def main() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from autoweight.report import svg
-from autoweight.report.svg import HEIGHT, WIDTH, Series, line_chart
+from autoweight.report.lines import Series, line_chart
+from autoweight.report.svg import HEIGHT, WIDTH
 
 Runs = dict[str, dict[str, Any]]
 Trainings = tuple[tuple[str, str, str, str], ...]

@@ -29,7 +29,8 @@ from autoweight.config import Augmentation, TrainingConfig
 from autoweight.data import Labelled
 from autoweight.data.images import ImageFiles
 from autoweight.data.reading import Reading
-from autoweight.data.streamed import Streamed, StreamedLoader
+from autoweight.data.streamed import Streamed
+from autoweight.data.streamed_loader import StreamedLoader
 from autoweight.models import make_network
 from autoweight.training.captured import CapturedSteps
 from autoweight.training.device import wait_for

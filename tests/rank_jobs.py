@@ -14,7 +14,7 @@ from autoweight import ranks
 from autoweight.cli.main import main
 from autoweight.config import AgentName, SearchConfig, TrainingConfig
 from autoweight.data import DATASETS
-from autoweight.finding.loop import Progress
+from autoweight.finding import Progress
 from autoweight.runs import shared
 from autoweight.strategy import Rule
 from autoweight.training import captured

@@ -68,10 +68,9 @@ def test_what_is_contradicted_is_left_out_on_trial_and_everywhere_only_if_it_las
     sizes = census.sizes(torch.tensor(0))
     on_trial = sizes.on_trial(torch.arange(SAMPLES))
     assert on_trial.sum() == pytest.approx(SAMPLES / 4, abs=5)
-    strength, _ = census.evidence(on_trial, sizes)
-    assert strength.min() > 0.9
+    assert census.evidence(sizes).against(on_trial).min() > 0.9
     census.taken_back[1] = census.taken_back[0]  # as if all were confirmed at the next visit
-    strength, _ = census.evidence(on_trial, sizes)
+    strength = census.evidence(sizes).against(on_trial)
     assert strength[on_trial].min() > 0.9
     assert strength[~on_trial].max() == 0
 
@@ -79,13 +78,13 @@ def test_what_is_contradicted_is_left_out_on_trial_and_everywhere_only_if_it_las
 def test_of_a_small_set_evidence_has_to_be_firmer_unless_nothing_is_taken_back():
     census = Census.empty(2)
     census.num_visits[...] = 10**6
-    on_trial, firm = torch.tensor([False]), Margins(*torch.tensor([0.4, 0.6, 1.0, 0.59, 0.5]))
+    firm = Margins(*torch.tensor([0.4, 0.6, 1.0, 0.59, 0.5]))
     census.margins = lambda: firm  # 0.59 is six tenths of the way from 0.5 to 0.65, and 0.54 less than three
 
     def strength(samples, taken_back=0.1):
         census.counts[0, 0] = samples
         census.taken_back[:] = torch.tensor([0.2, 0.2 * taken_back])
-        return census.evidence(on_trial, census.sizes(torch.tensor(0)))[0].item()
+        return census.evidence(census.sizes(torch.tensor(0))).others.item()
 
     assert strength(5000) < 0.02
     assert strength(400) == strength(5000) < strength(7500) < strength(10_000) == strength(50_000)

@@ -150,15 +150,20 @@ def test_captured_rivals_equal_plain_ones(stand_in, name):
         assert_close(two.double(), one.double(), atol=1e-4, rtol=1e-4)
 
 
-def test_no_buffer_is_carried_from_one_episode_into_the_next(stand_in):
-    workers, outcomes = GraphedWorkers(problem(WithScratch), 4), []
+def run_twice(of):
+    """What graphed workers answer in an episode, which has to be the same when they run it again."""
+    workers, outcomes = GraphedWorkers(of, 4), []
     for _ in range(2):
         workers.begin(seed=3)
         outcomes.append([workers.run_stage(stage, PARAMS) for stage in range(4)])
     for one, two in zip(*outcomes, strict=True):
         assert torch.equal(one.loss, two.loss)
         assert torch.equal(one.score, two.score)
-    assert_agree(outcomes[0], run_stages(SequentialWorkers, problem(WithScratch)))
+    return outcomes[0]
+
+
+def test_no_buffer_is_carried_from_one_episode_into_the_next(stand_in):
+    assert_agree(run_twice(problem(WithScratch)), run_stages(SequentialWorkers, problem(WithScratch)))
 
 
 def run_stages(kind, of):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from autoweight.strategy.census import FIXED_POINT, Census, row
+from autoweight.strategy.census import FIXED_POINT, Census, counted
 from autoweight.strategy.memory import Memory
 
 CLASSES = 4
@@ -43,7 +43,7 @@ def test_what_is_counted_of_margins_is_what_they_are():
     margins = torch.tensor([0.5] * 300 + [-0.25] * 100)
     yes, no = torch.ones(400, dtype=torch.bool), torch.zeros(400, dtype=torch.bool)
     first_class = torch.zeros(400, dtype=torch.long)  # all are taken for it; the last hundred are labelled otherwise
-    rows = row(margins, margins).repeat(2, 1, 1)
+    rows = counted(margins, margins).repeat(2, 1, 1)
     census.move(rows, first_class.repeat(2, 1), no, yes)
     lie = census.margins()
     assert lie.contradicted.tolist() == pytest.approx(
@@ -67,7 +67,7 @@ def test_what_is_counted_of_margins_is_what_they_are():
     census.move(rows, 1 - first_class.repeat(2, 1), yes, no)  # nobody is on trial any more
     assert not census.believed.any()
     flat, second, is_second = torch.linspace(-1, 1, 2001), torch.ones(2001).long(), torch.ones(2001).bool()
-    census.move(row(flat, flat).repeat(2, 1, 1), second.repeat(2, 1), ~is_second, is_second)
+    census.move(counted(flat, flat).repeat(2, 1, 1), second.repeat(2, 1), ~is_second, is_second)
     assert census.margins().bimodality == pytest.approx(5 / 9, abs=1e-3)
 
 

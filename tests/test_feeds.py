@@ -16,7 +16,8 @@ from autoweight.data.dataset import Samples
 from autoweight.data.loader import Loader
 from autoweight.data.reading import Reading
 from autoweight.data.shards import ImageShards
-from autoweight.data.streamed import Streamed, StreamedLoader
+from autoweight.data.streamed import Streamed
+from autoweight.data.streamed_loader import StreamedLoader
 from autoweight.methods.method import Weighted
 from autoweight.training import captured, loop
 from autoweight.training.captured import CapturedSteps

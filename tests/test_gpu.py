@@ -17,7 +17,8 @@ from autoweight.data import Samples
 from autoweight.data.decoding import standardised
 from autoweight.data.loader import Loader
 from autoweight.data.reading import Raw, Reading
-from autoweight.data.streamed import Streamed, StreamedLoader
+from autoweight.data.streamed import Streamed
+from autoweight.data.streamed_loader import StreamedLoader
 from autoweight.methods import TrainingFacts, make_method
 from autoweight.methods.method import Weighted
 from autoweight.models import make_network
@@ -33,7 +34,7 @@ from autoweight.workers import GraphedWorkers, Problem, SequentialWorkers, make_
 from .conftest import make_blobs
 from .rivals import LookAhead, Rationed, WithScratch
 from .settings import RIVALS, SETTINGS, TRAINING
-from .test_captured import rival_slot
+from .test_captured import rival_slot, run_twice
 from .test_settings import assert_agree, assert_no_reward_without_weights, run, weigher_for
 from .test_workers import mlp
 
@@ -100,14 +101,7 @@ def test_the_same_episode_twice_is_the_same_to_the_bit(name):
 
 
 def test_no_buffer_is_carried_from_one_episode_into_the_next():
-    problem = Problem(WithScratch, make_blobs(48), make_blobs(30, seed=9), TRAINING, device=DEVICE)
-    workers, outcomes = GraphedWorkers(problem, 4), []
-    for _ in range(2):
-        workers.begin(seed=3)
-        outcomes.append([workers.run_stage(stage, PARAMS) for stage in range(4)])
-    for one, two in zip(*outcomes, strict=True):
-        assert torch.equal(one.loss, two.loss)
-        assert torch.equal(one.score, two.score)
+    run_twice(Problem(WithScratch, make_blobs(48), make_blobs(30, seed=9), TRAINING, device=DEVICE))
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -207,8 +201,9 @@ def test_captured_steps_remember_visits_that_wait_as_plain_ones_do(monkeypatch, 
     plain, fast = (weigher.tensors() for weigher in weighers)
     assert torch.equal(fast["num_visits"], plain["num_visits"])
     assert fast["num_waiting"] == 3 * 16
-    for name in ("margin", "own", "waiting"):
-        assert_close(fast[name], plain[name], atol=1e-3, rtol=1e-3, msg=name)
+    for name, numbers in (("margin", 1), ("own", 1), ("waiting", 4)):  # the looks that wait; log-odds magnify rounding
+        own, other = (one[name].view(len(one[name]), -1)[:, :numbers] for one in (fast, plain))
+        assert_close(own, other, atol=1e-3, rtol=1e-3, msg=name)
 
 
 def test_a_captured_training_is_recorded_and_stays_the_same():

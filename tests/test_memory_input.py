@@ -1,10 +1,13 @@
 """What cannot be a memory, or a place in one: each gets one sentence, and changes nothing."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
 import autoweight as aw
+from autoweight.sharded import Sharded
 from autoweight.strategy import remembering
 
 SAMPLES, CLASSES = 96, 3
@@ -123,4 +126,34 @@ def test_a_memory_that_was_begun_in_inference_mode_lasts_beyond_it():
     auto = aw.load("auto")
     with torch.inference_mode():
         auto.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES))
-    assert auto.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES)).isfinite().all()
+        other = aw.load("auto")
+        other.load_state_dict(auto.state_dict())
+    weights = [one.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES)) for one in (auto, other)]
+    assert torch.cat(weights).isfinite().all()
+
+
+@pytest.mark.parametrize("sizes", [(-1, 3), ("a", 3), (10.0, 3), (10, -2), (10, None)])
+def test_a_memory_that_is_reserved_has_whole_sizes(sizes):
+    for begin in (aw.load("auto").reserve, partial(Sharded, aw.load("auto"))):
+        with pytest.raises(aw.UserError, match="a memory is of whole numbers of samples and classes"):
+            begin(*sizes, "cpu")
+
+
+def test_a_class_beyond_those_that_were_reserved_is_refused():
+    """A network may have outputs to spare; a label may not."""
+    reserved, shared = aw.load("auto"), Sharded(aw.load("auto"), SAMPLES, CLASSES - 1)
+    reserved.reserve(SAMPLES, CLASSES - 1, "cpu")
+    losses, logits, labels = batch(8)
+    for weigher in (reserved, shared):
+        with pytest.raises(aw.UserError, match="label 2 is out of range: the memory is of 2 classes"):
+            weigher.weigh(losses, logits, labels, progress=0.1, indices=torch.arange(8))
+        few = labels.clamp(max=CLASSES - 2)
+        assert weigher.weigh(losses, logits, few, progress=0.1, indices=torch.arange(8)).tolist() == [1] * 8
+
+
+def test_shapes_that_do_not_fit_are_refused_where_a_sample_comes_twice_too():
+    losses, logits, labels = batch(8)
+    twice = torch.tensor([0, 1, 2, 3, 4, 5, 6, 0])
+    for weigher in (aw.load("auto"), Sharded(aw.load("auto"), SAMPLES, CLASSES)):
+        with pytest.raises(aw.UserError, match=r"shapes are \(8,\), \(8, 3\) and \(5,\)"):
+            weigher.weigh(losses, logits, labels[:5], progress=0.1, indices=twice)

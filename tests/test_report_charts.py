@@ -14,12 +14,13 @@ import pytest
 
 from autoweight.audit.find import issues_of
 from autoweight.recipes import get_recipe
-from autoweight.report.audits import _confusion, _labels, png
+from autoweight.report.audits import png
+from autoweight.report.confusion import confusion_figure, short_names
+from autoweight.report.lines import WARMUP, Series, line_chart, line_figure
 from autoweight.report.maps import Dot, dot_chart, heat_map
 from autoweight.report.searches import loss_gap_figure, search_figures
 from autoweight.report.strategies import warmup_shade
-from autoweight.report.svg import WARMUP, WIDTH, Series, line_chart, line_figure, nice_ticks
-from autoweight.runs.audit import Audit
+from autoweight.report.svg import WIDTH, nice_ticks
 from autoweight.runs.reading import RunView
 
 WIDEST = 10  # of a letter, on a phone
@@ -162,8 +163,7 @@ def confused(names, pairs):
             for column, value in zip(columns.values(), (margin, predicted, given), strict=True):
                 column.append(value)
     own = [np.array(column) for column in columns.values()]
-    (figure,) = _confusion(Audit("auto", 0, issues_of(*own, num_classes=count, class_names=names), {}))
-    return figure
+    return confusion_figure(issues_of(*own, num_classes=count, class_names=names))
 
 
 def test_classes_are_told_apart_in_the_confusion_matrix():
@@ -175,7 +175,7 @@ def test_classes_are_told_apart_in_the_confusion_matrix():
     assert max(map(len, labels)) <= 14
     assert labels != [name[:8] for name in names]
     assert "above" in figure.svg
-    assert len(set(_labels([f"{'x' * 30}{number}{'y' * 30}" for number in range(20)]))) == 20
+    assert len(set(short_names([f"{'x' * 30}{number}{'y' * 30}" for number in range(20)]))) == 20
 
 
 def test_of_many_classes_those_that_are_mistaken_most_are_shown():

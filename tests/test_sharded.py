@@ -93,6 +93,43 @@ def test_samples_that_come_twice_count_once_and_tokens_have_places():
     assert torch.equal(tokens.whole().memory.columns["label"][:8], labels[:8].int())
 
 
+def test_what_was_put_together_is_a_weigher_of_its_own():
+    """It stays as it was while the training goes on, and goes on by itself; samples that come twice count once."""
+    one, other, *_ = batches()
+    sharded = Sharded(aw.load("auto"), SAMPLES, CLASSES)
+    sharded.weigh(*one)
+    whole = sharded.whole()
+    before = {name: value.clone() for name, value in whole.state_dict().items()}
+    sharded.weigh(*other)
+    for name, value in whole.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    after = {name: value.clone() for name, value in sharded.state_dict().items()}
+    losses, logits, labels, progress, indices = other
+    twice = [torch.cat([part, part[:3]]) for part in (losses, logits, labels)]
+    whole.weigh(*twice, progress, torch.cat([indices, indices[:3]]))
+    assert whole.memory.census.num_visits == 2 * BATCH
+    for name, value in sharded.state_dict().items():
+        assert torch.equal(value, after[name]), name
+    whole.load_state_dict(before)
+    assert whole.memory.census.num_visits == BATCH
+
+
+def test_samples_with_another_number_of_tokens_are_refused():
+    losses, logits, labels, progress, _ = next(batches())
+    four = losses[:8].view(2, 4), logits[:8].view(2, 4, CLASSES), labels[:8].view(2, 4)
+    sharded, other = (Sharded(aw.load("auto"), 40, CLASSES) for _ in range(2))
+    sharded.weigh(*four, progress, torch.arange(2))
+    before = {name: value.clone() for name, value in sharded.state_dict().items()}
+    three = [one[:, :3] for one in four]
+    with pytest.raises(aw.UserError, match="samples have 3 tokens, but had 4 before"):
+        sharded.weigh(*three, progress, torch.arange(2, 4))
+    for name, value in sharded.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    other.weigh(*three, progress, torch.arange(2))
+    other.load_state_dict(before)
+    other.weigh(*four, progress, torch.arange(2))
+
+
 def test_mistakes_get_a_sentence():
     losses, logits, labels, progress, indices = next(batches())
     begun = aw.load("auto")
@@ -110,6 +147,8 @@ def test_mistakes_get_a_sentence():
     sharded.weigh(losses[:1], logits[:1], labels[:1], progress, torch.tensor([7]))
     with pytest.raises(aw.UserError, match=r"sample 7 has label \d, but had \d before"):
         sharded.weigh(losses[:1], logits[:1], (labels[:1] + 1) % CLASSES, progress, torch.tensor([7]))
+    with pytest.raises(aw.UserError, match="the memory lies on meta, but the batch on cpu"):
+        Sharded(aw.load("auto"), SAMPLES, CLASSES, "meta").weigh(losses, logits, labels, progress, indices)
     state = sharded.state_dict() | {"keeper": torch.tensor([1, 2])}
     with pytest.raises(aw.UserError, match="this is what process 1 of 2 kept, not process 0 of 1"):
         sharded.load_state_dict(state)

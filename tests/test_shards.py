@@ -18,7 +18,8 @@ from autoweight.data.own import load_own
 from autoweight.data.own.kinds import count_of, kind_of
 from autoweight.data.reading import SKIP, Reading
 from autoweight.data.shards import ImageShards
-from autoweight.data.streamed import Streamed, StreamedLoader
+from autoweight.data.streamed import Streamed
+from autoweight.data.streamed_loader import StreamedLoader
 from autoweight.data.tars import index_of
 
 from .archives import class_folders, pairs, png, tar

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 import autoweight as aw
-from autoweight.strategy.census import Census
+from autoweight.strategy.census import Census, Evidence
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.sparing import Sparing
 
@@ -201,8 +201,8 @@ def test_of_more_than_a_thousand_classes_no_pairs_are_counted():
 
 def test_strategies_that_go_by_belief_spare_whom_auto_spares(monkeypatch):
     """Where progress is known, as it is to strategies in use; a search's workers are not told."""
-    full = lambda census, on_trial, seen: (torch.ones(on_trial.shape), torch.full((3,), 0.3))  # noqa: E731
-    monkeypatch.setattr(Census, "evidence", full)
+    full = Evidence(torch.ones(()), torch.ones(()), torch.full((3,), 0.3))
+    monkeypatch.setattr(Census, "evidence", lambda *_: full)
     index = next(i for i in range(100) if not on_trial(i))
 
     def belief(probability, progress):

@@ -15,7 +15,8 @@ from autoweight.data.convert import as_data
 from autoweight.data.dataset import Samples
 from autoweight.data.loader import Loader
 from autoweight.data.reading import Reading
-from autoweight.data.streamed import Streamed, StreamedLoader
+from autoweight.data.streamed import Streamed
+from autoweight.data.streamed_loader import StreamedLoader
 from autoweight.training.evaluate import score
 
 from .conftest import make_blobs

@@ -1,5 +1,7 @@
 """Visits that wait: what is remembered of large sets some thousands at a time is what is remembered at once."""
 
+from fractions import Fraction
+
 import pytest
 import torch
 from torch.nn.functional import cross_entropy, one_hot
@@ -59,7 +61,7 @@ def same(one, other, but=()):
         assert torch.equal(own[name], others[name]), name
 
 
-OWN = ("waiting", "num_waiting", "waiting_progress", "log_odds", "slope", "least", "scale")
+OWN = ("waiting", "num_waiting", "waiting_progress")
 """What is kept for visits that wait."""
 
 
@@ -100,9 +102,9 @@ def test_a_set_that_is_learned_keeps_weights_of_one():
 def test_a_weight_is_that_of_the_visit_before_moved_by_what_its_margin_has_moved_since():
     auto = reserved()
     memory = auto.memory
-    verdict = Verdict(*(torch.tensor([one]) for one in (-1.0, 10.0, 0.0, 1.5)))
-    memory.waiting.judge(torch.tensor([7]), verdict)
     memory.columns["margin"][7] = -0.2
+    verdict = Verdict(*(torch.tensor([one]) for one in (-1 + 2.0 * 0.2, 2.0, 0.0, 1.5)))
+    memory.waiting.judge(torch.tensor([7]), verdict)
     logits = torch.tensor([[0.1, 0.2, 0.3, 0.4]]).log()
     weight = auto.weigh(torch.ones(1), logits, LABELS[7:8], progress=0.5, indices=torch.tensor([7]))
     moved = 0.2 * ((0.4 - 0.3) - -0.2)  # sample 7 has the last class
@@ -179,7 +181,7 @@ def test_large_batches_and_captured_steps_do_not_wait(name):
     auto = reserved(name)
     train(auto, 1, size=BATCH)
     auto.memory.waiting.known = 1  # as if something did
-    auto.memory.waiting.rows[0] = torch.tensor([0.9, 0.05, 1.0, 0.0])
+    auto.memory.waiting.rows[0, :4] = torch.tensor([0.9, 0.05, 1.0, 0.0])
     visits = auto.testimony.visits[0].item()
     train(auto, 1, size=SAMPLES // 8)
     assert auto.memory.waiting.number == 0
@@ -187,6 +189,19 @@ def test_large_batches_and_captured_steps_do_not_wait(name):
     train(auto, 1, progress=torch.tensor(0.5))
     assert auto.memory.waiting.number == 0
     assert (auto.memory.waiting.rows[:, 0] == -1).all()
+
+
+def test_what_a_smaller_batch_left_is_remembered_after_the_next_replay():
+    """As a stream's batch that lacks samples may be small enough to wait."""
+    auto = reserved()
+    auto.driven = True
+    for size in (SAMPLES // 16, SAMPLES // 16 + 1):
+        batch, indices = next(batches(1, size=size))
+        auto.weigh(*batch, progress=torch.tensor(0.1), indices=indices)
+        assert auto.memory.waiting.number == SAMPLES // 16
+        auto.after_replay(size)
+    assert auto.memory.waiting.number == 0
+    assert auto.testimony.visits.sum() == SAMPLES // 8 + 1
 
 
 def test_a_visit_that_is_no_number_leaves_the_one_that_waits():
@@ -224,13 +239,16 @@ def test_what_is_made_of_samples_is_made_of_all_of_them_once_some_are_remembered
     train(auto, 9)
     before = {name: one.clone() for name, one in auto.tensors().items()}
     places = torch.arange(SAMPLES)
-    verdict = auto._verdict(auto.memory, places, torch.tensor(0.5))
+    census = auto.memory.census
+    evidence = census.evidence(census.sizes(torch.tensor(0)))
+    verdict = auto._verdict(auto.memory, places, evidence, torch.tensor(0.5))
     for name, one in before.items():
         assert torch.equal(auto.tensors()[name], one), name
-    for own, kept in zip(verdict, auto.memory.waiting.verdicts, strict=True):
-        assert_close(own, kept)  # nothing waits: 800 are a multiple of what is remembered together
-    assert (verdict.weights()[~WRONG] > 0.5).all()
-    assert (verdict.weights()[WRONG] < 0.5).all()
+    kept = auto.memory.waiting.rows[:, 4:]
+    assert_close(torch.stack(torch.broadcast_tensors(*verdict), dim=-1), kept)  # nothing waits: 800 are eight parts
+    weights = verdict.weights(auto.memory.columns["margin"])  # as if they had not moved
+    assert (weights[~WRONG] > 0.5).all()
+    assert (weights[WRONG] < 0.5).all()
 
 
 def test_a_huge_set_is_gone_through_in_parts(monkeypatch):
@@ -240,6 +258,39 @@ def test_a_huge_set_is_gone_through_in_parts(monkeypatch):
     train(parts, 3)
     assert [len(part) for part in parts.memory.known()] == [70] * 11 + [30]
     same(whole, parts)
+
+
+def test_visits_wait_in_single_precision_whatever_torchs_default():
+    torch.set_default_dtype(torch.float64)
+    try:
+        auto = reserved()
+        train(auto, 2)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert auto.memory.waiting.rows.dtype == torch.float32
+    assert auto.memory.census.num_visits == 2 * SAMPLES
+
+
+@pytest.mark.parametrize("progress", [Fraction(1, 4), torch.tensor(0.25, dtype=torch.float64), 0.25])
+def test_progress_is_any_number(progress):
+    auto = reserved()
+    auto.driven = True
+    train(auto, 1, progress=progress)
+    assert auto.memory.waiting.progress == 0.25
+
+
+def test_an_eighth_of_a_huge_set_is_remembered_some_at_a_time(monkeypatch):
+    """Once a part of it waits, and no sooner: what comes of it is made of all samples."""
+    monkeypatch.setattr(waiting, "_MOST", 30)
+    auto, visited = reserved(), []
+    visit = auto._visit
+    monkeypatch.setattr(
+        auto, "_visit", lambda memory, places, *given: visited.append(places) or visit(memory, places, *given)
+    )
+    train(auto, 1)
+    assert [len(places) for places in visited] == 8 * [25, 25, 25, 25]
+    assert torch.cat(visited).sort().values.tolist() == list(range(SAMPLES))
+    assert visited[1].tolist() == list(range(1, 100, 4))  # of all labels, where these lie in order
 
 
 def test_visits_are_remembered_at_the_progress_of_the_last_also_from_a_state(monkeypatch):

@@ -1,7 +1,10 @@
 """What goes wrong on the user's side, each said in one sentence that tells what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import Any, TypeVar
+
+Entry = TypeVar("Entry")
 
 
 class UserError(ValueError):
@@ -25,6 +28,13 @@ def unknown(kind: str, name: str, options: Iterable[str]) -> UserError:
     close = nearest(name, options)
     hint = f"choose one of: {', '.join(options)}." if close is None else f"did you mean '{close}'?"
     return UserError(f"unknown {kind} '{name}': {hint}")
+
+
+def look_up(kind: str, name: str, registry: Mapping[Any, Entry]) -> Entry:
+    """What a registry has under this name; the error of `unknown` where it has nothing."""
+    if name not in registry:
+        raise unknown(kind, name, registry)
+    return registry[name]
 
 
 def require(condition: bool, message: str) -> None:

@@ -12,11 +12,10 @@ from torch import distributed as dist
 
 from autoweight.errors import UserError, require
 from autoweight.strategy.memory import Memory, Part
-from autoweight.strategy.remembering import Remembering, check_range, places_of, weigh_once
+from autoweight.strategy.remembering import Remembering, check_range, check_sizes, places_of, weigh_once
 from autoweight.strategy.testimony import Testimony
 from autoweight.strategy.weigher import Weigher, check_state, check_tensors, load_tensors
 
-_ONLY_WAITING = ("waiting", "log_odds", "slope", "least", "scale")  # columns of visits that wait: here none does
 _SHORT = 2**15  # from which on classes do not fit into 16 bits, and visits are no longer told apart
 
 
@@ -41,6 +40,7 @@ class Sharded(Weigher):
             f"{type(weigher).__name__} has no memory to share out, or has begun one: load a fresh one, such as "
             "aw.load('auto').",
         )
+        check_sizes(num_samples, num_classes)
         together = dist.is_available() and dist.is_initialized()
         self.rank, self.size = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
         self.tasks = weigher.tasks
@@ -54,7 +54,7 @@ class Sharded(Weigher):
         self._columns = {
             name: one.to(self._precision if one.is_floating_point() else whole).repeat(kept)
             for name, one in columns.items()
-            if name not in _ONLY_WAITING
+            if name != "waiting"  # where visits of a whole set would wait: here none does
         }
         if half:
             self._columns["visits"] = self._columns["visits"].to(torch.int16)
@@ -67,11 +67,18 @@ class Sharded(Weigher):
     ) -> Tensor:
         """Weights of the global batch; all processes come with the same."""
         check_tensors(losses=losses, logits=logits, labels=labels, indices=indices)
+        device = self._counts["loss_sums"].device
+        require(
+            losses.device == device,
+            f"the memory lies on {device}, but the batch on {losses.device}: Sharded(..., device=losses.device).",
+        )
         places = places_of(indices, losses)
         if places.numel():
             lowest, highest = map(int, places.aminmax())
             check_range(lowest, highest, self._num_samples)
         assert indices is not None  # or there were no places
+        if indices.shape != losses.shape:
+            self.check_tokens(losses.shape[1])
         if (once := weigh_once(self, losses, logits, labels, progress, indices)) is not None:
             return once
         places = places.to(losses.device)
@@ -99,18 +106,18 @@ class Sharded(Weigher):
                 "own, and as many train as before."
             )
         load_tensors(type(self).__name__, self.tensors(), state)
+        self._inner._tokens = 0
 
     def whole(self) -> Remembering:
-        """A weigher with the memory of all samples, put together on every process, as audits need it."""
+        """A weigher of its own with the memory of all samples, put together on every process, as audits need it."""
         rows = {name: self._gathered(column)[: self._num_samples] for name, column in self._columns.items()}
-        sums = self._counts["loss_sums"]
-        memory, device = Memory.empty(self._num_samples, len(sums), sums.device), sums.device
-        testimony = Testimony.empty(self._num_samples, device)
-        for name, place in {**memory.columns, **testimony.tensors()}.items():
-            if name in rows:
-                place.copy_(rows[name])
+        known, sums = rows | self._counts, self._counts["loss_sums"]
         weigher = copy(self._inner)
-        weigher.memory, weigher.testimony = Memory(memory.columns | self._counts), testimony
+        weigher.reserve(self._num_samples, len(sums), sums.device)
+        for name, place in weigher.tensors().items():
+            if name in known:
+                place.copy_(known[name])
+        weigher.release()
         return weigher
 
     def _open(self, places: Tensor) -> None:
@@ -133,14 +140,13 @@ class Sharded(Weigher):
         return dict(zip(self._columns, rows, strict=True))
 
     def _put_back(self, places: Tensor) -> None:
-        """Keep what has become of the samples that are this process's, and forget the others."""
+        """Keep what has become of the samples that are this process's."""
         assert self._inner.memory is not None
         own = places % self.size == self.rank
         rows = {**self._inner.memory.columns, **self._inner.testimony.tensors()}
         for name, column in self._columns.items():
             new = rows[name][own]
             column[places[own] // self.size] = (new.clamp(max=_SHORT - 1) if name == "visits" else new).to(column.dtype)
-        self._inner.memory = None
 
     def _gathered(self, column: Tensor) -> Tensor:
         """A column of all samples, in their order."""

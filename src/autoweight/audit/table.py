@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autoweight.errors import UserError, require, unknown
+from autoweight.errors import UserError, look_up, require
 from autoweight.storage.atomic import write_bytes
 
 _MOST_CLASSES = 2000  # of a confusion matrix that still fits into a few megabytes
@@ -72,11 +72,10 @@ class LabelIssues:
         return len(self._data["index"])
 
     def __getitem__(self, column: str) -> NDArray[Any]:
-        if column not in self._data:
-            raise unknown("column", column, self._data)
+        values = look_up("column", column, self._data)
         if column in ("given_label", "predicted_label") and self.class_names:
-            return np.array(self.class_names)[self._data[column]]
-        return self._data[column]
+            return np.array(self.class_names)[values]
+        return values
 
     def __iter__(self) -> Iterator[Issue]:
         return iter(self.head(len(self)))

@@ -198,7 +198,7 @@ def _show(folder: RunFolder, place: Place, strategy: Strategy | None = None, use
 
 
 def _resumed(place: Place) -> Place:
-    """The same place; ranks that torchrun has started anew go on there."""
+    """The same place, to resume where torchrun has started the ranks again."""
     return place._replace(resume=resumes(place.out, place.resume, of_torchrun()))
 
 

@@ -23,7 +23,11 @@ def everything() -> str:
         "networks": {name: _first_line(make) for name, make in NETWORKS.items()},
         "data sets": {name: _first_line(load) for name, load in DATASETS.items()},
     }
-    return "\n\n".join("\n".join([title, *(f"  {k:30}{v}" for k, v in rows.items())]) for title, rows in parts.items())
+    return "\n\n".join(_block(title, lines) for title, lines in parts.items())
+
+
+def _block(title: str, lines: dict[str, str]) -> str:
+    return "\n".join([title, *(f"  {name:30}{about}" for name, about in lines.items())])
 
 
 def _method_line(name: str) -> str:

@@ -22,7 +22,7 @@ from autoweight.cli.init import init
 from autoweight.cli.typed import base_config, configured, method_settings, parse, parse_plain, shipped, value_of
 from autoweight.config import AgentName
 from autoweight.config.presets import PRESETS
-from autoweight.errors import UserError, unknown
+from autoweight.errors import UserError, look_up
 from autoweight.runs.reading import is_run
 
 
@@ -33,10 +33,8 @@ def run(words: list[str]) -> None:
         print("\n".join(["usage: autoweight COMMAND ...", "", *lines, "", "'autoweight COMMAND --help' tells more."]))
     elif words[0] == "--version":
         print(listing.version())
-    elif words[0] not in COMMANDS:
-        raise unknown("command", words[0], COMMANDS)
     else:
-        COMMANDS[words[0]]([_with_home(word) for word in words[1:]])
+        look_up("command", words[0], COMMANDS)([_with_home(word) for word in words[1:]])
 
 
 def _train(words: list[str]) -> None:
@@ -73,9 +71,7 @@ def _search(words: list[str]) -> None:
     base, words = base_config("search", words)
     preset = value_of("--preset", words)
     if preset is not None:
-        if preset not in PRESETS:
-            raise unknown("preset", preset, PRESETS)
-        change = PRESETS[preset]
+        change = look_up("preset", preset, PRESETS)
         search, data, training = change.search(base.search), change.data(base.data), change.training(base.training)
         base = replace(base, search=search, data=data, training=training)
     for agent in get_args(AgentName):
@@ -100,15 +96,7 @@ def _place(typed: Common) -> commands.Place:
 def _audit(words: list[str]) -> None:
     """Training labels that look wrong, of a run or after one training: audit RUN, or audit RECIPE|PATH"""
     if words and is_run(Path(words[0])):
-        chosen = parse_plain(AuditRunArguments, words[1:], "autoweight audit RUN")
-        looking.audit(
-            Path(words[0]),
-            chosen.threshold,
-            chosen.report,
-            method=chosen.method,
-            seed=chosen.seed,
-            out=chosen.out,
-        )()
+        _audit_run(Path(words[0]), words[1:])
         return
     if words and looking.holds_runs(Path(words[0])):
         raise UserError(f"{words[0]} holds runs: name one of them, such as {words[0].rstrip('/')}/RUN.")
@@ -125,6 +113,12 @@ def _audit(words: list[str]) -> None:
     config = configured(base, typed, methods=(typed.method,), num_seeds=1, **settings)
     place = _place(typed)._replace(report=False)  # the audit makes the page
     commands.compare(config, place, audit=lambda folder: looking.audit(folder, typed.threshold, typed.report))
+
+
+def _audit_run(run: Path, words: list[str]) -> None:
+    chosen = parse_plain(AuditRunArguments, words, "autoweight audit RUN")
+    show = looking.audit(run, chosen.threshold, chosen.report, method=chosen.method, seed=chosen.seed, out=chosen.out)
+    show()
 
 
 def _report(words: list[str]) -> None:

@@ -27,22 +27,17 @@ Training = TypeVar("Training", bound=Trained)
 
 
 def base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[str]]:
-    """The configuration to start from, of a file or a recipe, and the words without the recipe's name."""
+    """The configuration to start from, of a file or a recipe, and the words without the recipe's name.
+
+    A run that is resumed by its folder alone starts from the file in it, as if --config had named that.
+    """
     file = value_of("--config", words)
     if file is not None:
-        config = load_config(Path(file))
-        if config.command == "any":
-            return replace(config, command=command), words
-        if config.command != command:
-            raise UserError(f"{file} configures '{config.command}': run autoweight {config.command} --config {file}.")
-        return config, words
+        return _of_file(file, command), words
     out = value_of("--out", words)
     if "--resume" in words and words[0].startswith("-") and out is not None:
-        saved = Path(out) / "config.yaml"
-        require(saved.exists(), f"{out} holds no run to resume.")
-        begun = load_config(saved).command
-        require(begun == command, f"{out} holds a run of '{begun}': autoweight {begun} --out {out} --resume.")
-        return base_config(command, [*words, "--config", str(saved)])
+        file = _file_of_run(out, command)
+        return _of_file(file, command), [*words, "--config", file]
     if command == "demo":
         return demo_config(), words
     if words and is_path(words[0]):
@@ -58,6 +53,23 @@ def base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[str
         )
     recipe = next((word for word in words if word in RECIPES), next(iter(RECIPES)))  # whose defaults to show
     return replace(get_recipe(recipe), command=command), [word for word in words if word != recipe]
+
+
+def _of_file(file: str, command: Command) -> RunConfig:
+    """What a file configures for this command."""
+    config = load_config(Path(file))
+    if config.command not in (command, "any"):
+        raise UserError(f"{file} configures '{config.command}': run autoweight {config.command} --config {file}.")
+    return replace(config, command=command)
+
+
+def _file_of_run(out: str, command: Command) -> str:
+    """The configuration that a run's folder holds; `UserError` where it holds none, or that of another command."""
+    saved = Path(out) / "config.yaml"
+    require(saved.exists(), f"{out} holds no run to resume.")
+    begun = load_config(saved).command
+    require(begun == command, f"{out} holds a run of '{begun}': autoweight {begun} --out {out} --resume.")
+    return str(saved)
 
 
 def _recipe(name: str, command: Command) -> RunConfig:

@@ -32,18 +32,22 @@ class Strict:
     def __post_init__(self) -> None:
         for one in fields(self):  # type: ignore[arg-type]
             value = getattr(self, one.name)
-            if one.name in self.free and callable(value):
-                continue
-            if get_origin(one.type) is Literal and value not in get_args(one.type):
-                raise unknown(one.name.replace("_", " "), str(value), get_args(one.type))
-            kind, words = _KINDS.get(get_origin(one.type) or one.type, (object, ""))
-            fits = isinstance(value, kind) and (kind in (bool, object) or not isinstance(value, bool))
-            require(fits, f"{self.prefix}{one.name} takes {words}, but is {value!r}.")
-            if get_args(one.type)[:1] == (int,):
-                whole = all(isinstance(item, Integral) for item in value)
-                require(whole, f"{self.prefix}{one.name} takes whole numbers, but is {value!r}.")
-            if isinstance(value, Real):
-                require(isfinite(value), f"{self.prefix}{one.name} must be a finite number, but is {value}.")
+            if not (one.name in self.free and callable(value)):
+                self._check(one.name, one.type, value)
+
+    def _check(self, name: str, kind: Any, value: Any) -> None:
+        """Raise `UserError` unless a field's value is of the kind that its annotation names."""
+        outer, inner = get_origin(kind) or kind, get_args(kind)
+        if outer is Literal and value not in inner:
+            raise unknown(name.replace("_", " "), str(value), inner)
+        wanted, words = _KINDS.get(outer, (object, ""))
+        fits = isinstance(value, wanted) and (wanted in (bool, object) or not isinstance(value, bool))
+        require(fits, f"{self.prefix}{name} takes {words}, but is {value!r}.")
+        if inner[:1] == (int,):
+            whole = all(isinstance(item, Integral) for item in value)
+            require(whole, f"{self.prefix}{name} takes whole numbers, but is {value!r}.")
+        if isinstance(value, Real):
+            require(isfinite(value), f"{self.prefix}{name} must be a finite number, but is {value}.")
 
     def _require_at_least(self, least: int, *names: str) -> None:
         for name in names:

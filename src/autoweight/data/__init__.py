@@ -17,7 +17,7 @@ from autoweight.data.image_folder import image_folder, image_stream
 from autoweight.data.labelled import Labelled
 from autoweight.data.own import OWN, load_own
 from autoweight.data.splits import some_of_each_class, stratified_split
-from autoweight.errors import require, unknown
+from autoweight.errors import look_up, require
 
 __all__ = ["DATASETS", "Labelled", "Pool", "Samples", "Splits", "as_samples", "check_training_data", "load_pool"]
 
@@ -95,12 +95,11 @@ def load_pool(config: DataConfig, task: TaskName = "classification") -> Pool:
     """Read a data set, or data of the user's own."""
     if config.dataset == OWN:
         return Pool(*load_own(config, task))
-    if config.dataset not in DATASETS:
-        raise unknown("data set", config.dataset, DATASETS)
+    read = look_up("data set", config.dataset, DATASETS)
     if config.stream:
         require(
             config.dataset in STREAMS,
             f"data.stream is for folders of images ({', '.join(STREAMS)}), but {config.dataset} lies in memory.",
         )
         return Pool(*STREAMS[config.dataset](config))
-    return Pool(*DATASETS[config.dataset](Path(config.folder) if config.folder else None))
+    return Pool(*read(Path(config.folder) if config.folder else None))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from autoweight.config import DataConfig
 from autoweight.data.dataset import Samples
@@ -87,9 +88,14 @@ def _images(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*") if p.suffix.lower() in ENDINGS and not p.name.startswith("."))
 
 
-def _stream(files: dict[str, list[Path]], folder: Path, size: int, resize: int, config: DataConfig) -> Streamed:
+def _listed(files: dict[str, list[Path]]) -> tuple[list[Path], NDArray[np.int64]]:
+    """All images, and the number of each one's class."""
     paths = [path for images in files.values() for path in images]
-    labels = np.repeat(np.arange(len(files)), [len(images) for images in files.values()])
+    return paths, np.repeat(np.arange(len(files)), [len(images) for images in files.values()])
+
+
+def _stream(files: dict[str, list[Path]], folder: Path, size: int, resize: int, config: DataConfig) -> Streamed:
+    paths, labels = _listed(files)
     reading = Reading(num_workers=config.workers, bad_samples=config.bad_samples)
     stream = Streamed.of(ImageFiles(paths, size, labels, resize), reading, labels, len(files))
     names = np.array([path.relative_to(folder).as_posix() for path in paths])
@@ -97,8 +103,8 @@ def _stream(files: dict[str, list[Path]], folder: Path, size: int, resize: int, 
 
 
 def _decode_all(files: dict[str, list[Path]]) -> Samples:
-    paths = [path for images in files.values() for path in images]
-    labels = torch.tensor([label for label, images in enumerate(files.values()) for _ in images])
+    paths, numbers = _listed(files)
+    labels = torch.from_numpy(numbers)
     inputs = torch.empty(len(paths), 3, _CROP, _CROP)
     for position, path in enumerate(paths):
         inputs[position] = decode(path, _RESIZE, _CROP)

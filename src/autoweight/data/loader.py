@@ -13,7 +13,7 @@ from autoweight.data.inputs import Inputs, each
 from autoweight.data.labelled import Labelled
 from autoweight.data.mixing import mix
 from autoweight.data.threads import one_thread
-from autoweight.errors import require, unknown
+from autoweight.errors import look_up, require
 
 
 class Batch(NamedTuple):
@@ -47,15 +47,13 @@ class Loader:
     """
 
     def __init__(self, samples: Labelled, batch_size: int, seed: int, augmentation: Augmentation = "none") -> None:
-        if augmentation not in AUGMENTATIONS:
-            raise unknown("augmentation", augmentation, AUGMENTATIONS)
+        self.augmentation, self.augment = augmentation, look_up("augmentation", augmentation, AUGMENTATIONS)
         shape = samples.input_shape
         images = isinstance(shape, tuple) and len(shape) == 3
         require(augmentation == "none" or images, f"only images can be augmented, not inputs of shape {shape}.")
         self.samples = samples
         self.batch_size = batch_size
         self.seed = seed
-        self.augmentation, self.augment = augmentation, AUGMENTATIONS[augmentation]
         self.steps_per_epoch = len(samples) // batch_size
 
     def plan(self, epoch: int) -> EpochPlan:

@@ -44,7 +44,7 @@ def read_archives(shards: list[Path], bad_samples: BadSamples) -> Archived:
     counts = [len(index.offsets) for index in indices]
     require(sum(counts) > 0, f"{shards[0].parent} holds no image in its archives.")
     places = {
-        "shard": np.repeat(np.array([*shards, None], dtype=object)[:-1], counts),
+        "shard": np.repeat(np.array(shards, dtype=object), counts),
         "offset": np.concatenate([index.offsets for index in indices]),
         "size": np.concatenate([index.sizes for index in indices]),
     }

@@ -6,7 +6,6 @@ Labels are known from the start: from `labels`, from the data set's `targets` or
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import tee
 from typing import Any
 
 import numpy as np
@@ -21,13 +20,11 @@ from autoweight.data.inputs import Inputs, each, parts, rows, shapes, together
 from autoweight.data.known_labels import known_labels
 from autoweight.data.labelled import Labelled
 from autoweight.data.labels import check_labels
-from autoweight.data.loader import Batch, EpochPlan, Loader
-from autoweight.data.mixing import mix
 from autoweight.data.reading import Raw, ReadBatch, Reading, Ticket, read
-from autoweight.errors import RunError, UserError, first_line, require
+from autoweight.errors import UserError, first_line, require
 
-_SHOWN = 5
-_LOOKED_AT = 32
+_SHOWN = 5  # samples that a warning names
+_LOOKED_AT = 32  # first samples that are read in search of some that can be
 _AT_A_TIME = 256
 
 
@@ -162,64 +159,6 @@ class Streamed(Labelled):
         return str(self.names[int(place[0])]) if self.names is not None and len(place) else ""
 
 
-class StreamedLoader(Loader):
-    """A `Loader` of samples that are read as they come: the same order for the same seed and step.
-
-    A batch does without its samples that cannot be read. Where that leaves fewer than two, of which batch norm can make
-    nothing, others take their places, drawn by the seed and the step alone.
-    """
-
-    samples: Streamed
-
-    def batches(self, start: int, stop: int) -> Iterator[Batch]:
-        """The batches of steps `start` to `stop - 1`, counted over the whole training."""
-        for inputs, row in self.read(start, stop):
-            yield self.sent(inputs, row)
-
-    def sent(self, inputs: Inputs, row: EpochPlan) -> Batch:
-        """The batch of what was read, sent to the device."""
-        device = self.samples.device
-        here = each(inputs, lambda part: part.to(device, non_blocking=True))
-        return self.finished(here, EpochPlan(*(part.to(device, non_blocking=True) for part in row)))
-
-    def read(self, start: int, stop: int) -> Iterator[tuple[Inputs, EpochPlan]]:
-        """What is read for the batches of these steps, on the host, and the rows of the plan that describe them."""
-        asked, answered = tee(self._rows(start, stop, self.draw))
-        tickets = (self._ticket(epoch, row.indices) for epoch, row in asked)
-        for (epoch, row), batch in zip(answered, self.samples.read(tickets), strict=True):
-            if len(batch.kept) < min(2, len(row.indices)):
-                yield self._topped_up(epoch, row, batch)
-            else:
-                assert batch.inputs is not None
-                yield batch.inputs, row if not batch.bad else EpochPlan(*(part[batch.kept] for part in row))
-
-    def _topped_up(self, epoch: int, row: EpochPlan, short: ReadBatch) -> tuple[Inputs, EpochPlan]:
-        """What is left of a batch, and others in the places of those that could not be read."""
-        size = len(row.indices)  # of a rank's part, fewer than the batch has
-        generator = torch.Generator().manual_seed(mix(self.seed, epoch, *row.indices.tolist()))
-        others = torch.randperm(len(self.samples), generator=generator)
-        others = others[~torch.isin(others, row.indices)][: size + _LOOKED_AT]
-        indices = torch.cat([row.indices[short.kept], others])
-        (batch,) = self.samples.read([self._ticket(epoch, indices)])
-        kept = batch.kept[:size]
-        if batch.inputs is None or len(kept) < min(2, size):
-            raise RunError(f"next to no samples can be read, nor others in their places: {short.bad[0].why}.")
-        own = EpochPlan(indices[kept], *(part[: len(kept)] for part in row[1:]))
-        return rows(batch.inputs, slice(len(kept))), own
-
-    def look(self) -> Inputs:
-        """Inputs of a few samples, as networks get them."""
-        return self.samples.head(2)
-
-    def finished(self, inputs: Inputs, row: EpochPlan) -> Batch:
-        """The batch of what was read, once it lies on the device."""
-        whole = self.augmented(self.samples.finished(inputs), row)
-        return Batch(whole, self.samples.labels[row.indices], row.indices)
-
-    def _ticket(self, epoch: int, indices: Tensor) -> Ticket:
-        return Ticket(self.samples.source[indices].tolist(), (self.seed, epoch))
-
-
 def may_skip(samples: Labelled) -> bool:
     """Whether samples may be left out on the way, so that batches are smaller."""
     return isinstance(samples, Streamed) and samples.reading.bad_samples == "skip"
@@ -228,10 +167,11 @@ def may_skip(samples: Labelled) -> bool:
 def warn_of_skipped(samples: Any, part: str = "") -> None:
     """Say which samples of a stream could not be read, if some could not; `part` is what it is for, if not training."""
     if isinstance(samples, Streamed) and samples.bad:
-        warnings.warn(_skipped(samples.bad, f" of the {part} part" * bool(part)), stacklevel=3)
+        warnings.warn(_skipped(samples.bad, part), stacklevel=3)
 
 
-def _skipped(bad: dict[int, str], of_part: str) -> str:
+def _skipped(bad: dict[int, str], part: str) -> str:
+    of_part = f" of the {part} part" if part else ""
     shown = "; ".join(f"sample {position}, {why}" for position, why in sorted(bad.items())[:_SHOWN])
     more = f"; and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
     return f"{len(bad)} samples{of_part} cannot be read and were skipped: {shown}{more}."

@@ -1,7 +1,7 @@
 """How a strategy is found."""
 
 from autoweight.finding.find import SearchJob, prepare_search, search
-from autoweight.finding.loop import Progress
+from autoweight.finding.outcomes import Progress
 from autoweight.finding.tasks import SearchTask
 
 __all__ = ["Progress", "SearchJob", "SearchTask", "prepare_search", "search"]

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+_NEAR_THE_WALL = 0.99  # share of the box beyond which an actor could not begin: its tanh has no slope there
+_FIRST_ANSWERS = 0.1  # what the last layer is scaled by where there is a `start`, so that first answers are near it
+
 
 def mlp(sizes: Sequence[int]) -> nn.Sequential:
     """Linear layers of these sizes with ReLU between them."""
@@ -26,10 +29,6 @@ class StageEmbedding(nn.Module):
     def forward(self, state: Tensor) -> Tensor:
         """Replace the state's stage index by its embedding."""
         return torch.cat([self.table(state[..., 0].long()), state[..., 1:]], dim=-1)
-
-
-_NEAR_THE_WALL = 0.99  # share of the box beyond which an actor could not begin: its tanh has no slope there
-_FIRST_ANSWERS = 0.1  # size of the last layer where there is a place to begin, so that first answers are near it
 
 
 class Actor(nn.Module):

@@ -1,4 +1,4 @@
-"""All tables that a search has tried, with what they came to, and the best of them as candidates."""
+"""All tables that a search has tried, with their returns, and the best of them as candidates."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The transition buffer: all that the workers have seen, each worker's in the order it came."""
+"""The transition buffer: all transitions of all workers, in the order in which they came."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ class TransitionBatch(NamedTuple):
 
 
 class Buffer:
-    """Transitions in rows of one a worker; `rows` is the number of such rows."""
+    """Transitions in rows, each of which holds one transition of every worker; a `capacity` of 0 keeps all."""
 
     def __init__(self, capacity: int = 0) -> None:
         self.capacity = capacity

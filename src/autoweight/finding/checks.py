@@ -19,8 +19,7 @@ def check_search(config: SearchConfig, training: TrainingConfig) -> None:
     """Raise `UserError` where search and training do not fit together."""
     rule = Rule.of(config)
     check_features(rule, training.task, "choose among these (search.features)")
-    start = config.start
-    for name, value in start.items():
+    for name, value in config.start.items():
         if name not in BOUNDS:
             raise unknown("parameter in search.start", name, rule.param_names)
         require(
@@ -29,9 +28,9 @@ def check_search(config: SearchConfig, training: TrainingConfig) -> None:
         )
         box = BOUNDS[name]
         require(abs(value) <= box, f"search.start: {name} goes from -{box} to {box}, but is {value}.")
-    others = any(value for name, value in start.items() if name != "bias")
+    begins_with_bias_alone = [name for name, value in config.start.items() if value] == ["bias"]
     require(
-        config.normalise or others or start.get("bias", 0) == 0,
+        config.normalise or not begins_with_bias_alone,
         "search.start with a bias alone is for normalised weights, since others would only slow the learning: "
         "leave it out, or set search.normalise, or begin with a feature too.",
     )

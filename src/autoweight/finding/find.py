@@ -18,7 +18,8 @@ from autoweight.errors import require
 from autoweight.finding.agents import make_agent
 from autoweight.finding.checks import check_search, warn_of_validation
 from autoweight.finding.fingerprint import fingerprint
-from autoweight.finding.loop import Found, Progress, SearchLoop
+from autoweight.finding.loop import SearchLoop
+from autoweight.finding.outcomes import Found, Progress
 from autoweight.finding.tasks import SearchTask, check_together, samples_of, tasks_of
 from autoweight.models import make_network
 from autoweight.ranks import ALONE, Ranks, of_process_group
@@ -83,7 +84,7 @@ class SearchJob(NamedTuple):
     """The trainings that the proxies stand for."""
     seed: int
     knows_truth: bool = False
-    """Whether somebody named the true labels of a single task: so it can be told whether there is anything to win."""
+    """Whether the true labels of a single task are known, so that an oracle can tell how much there is to win."""
 
     def run(
         self,
@@ -91,17 +92,17 @@ class SearchJob(NamedTuple):
         listen: Callable[[Progress], Any] = lambda progress: None,
         ranks: Ranks = ALONE,
     ) -> Strategy:
-        """The strategy; all ranks have to call it."""
+        """Search, and return the strategy; all ranks have to call it."""
         problem, config = self.problems[0], self.config
+        num_stages = problem.training.num_stages
         threads = few_threads(problem.make_model, problem.train, problem.training.batch_size, config.num_workers)
         with threads, isolated(problem.device):
             workers = make_crew(self.problems, config.num_workers, config.num_starts, ranks)
-            agent = make_agent(config, problem.training.num_stages, self.seed)
-            if self.knows_truth and not (checkpoint is not None and checkpoint.exists()):  # else it was said before
-                stages = config.episode_stages(problem.training.num_stages)
-                workers.network_steps += look_for_headroom(
-                    problem, config.num_starts, stages, mix(self.seed, 0), make_workers
-                )
+            agent = make_agent(config, num_stages, self.seed)
+            begins = checkpoint is None or not checkpoint.exists()
+            if self.knows_truth and begins:  # a search that goes on has said it already
+                stages, seed = config.episode_stages(num_stages), mix(self.seed, 0)
+                workers.network_steps += look_for_headroom(problem, config.num_starts, stages, seed, make_workers)
             file = None if checkpoint is None else SharedCheckpointFile(checkpoint.expanduser(), ranks)
             found = SearchLoop(workers, agent, config, self.seed, file, listen).run()
         for one in self.problems:
@@ -154,7 +155,7 @@ def prepare_search(
     seed: int = 0,
     device: str = "cpu",
 ) -> SearchJob:
-    """Everything that a search needs, checked; `UserError` for what would end it."""
+    """A search that can begin; `UserError` where a setting or the data would end it."""
     config, training = config or SearchConfig(), training or TrainingConfig()
     require(isinstance(config, SearchConfig), f"config takes an aw.SearchConfig, but is {config!r}.")
     check_call(training, seed, device)
@@ -164,7 +165,7 @@ def prepare_search(
     for task, own in zip(tasks, trainings, strict=True):
         problems.append(_problem(task, own, task.augmentation or augmentation, config, device))
     check_together(problems, config)
-    make_agent(config, trainings[0].num_stages, int(seed))  # says what it lacks
+    make_agent(config, trainings[0].num_stages, int(seed))  # to raise now what it would raise later
     knows_truth = len(tasks) == 1 and tasks[0].true_labels is not None
     return SearchJob(tuple(problems), config, trainings, int(seed), knows_truth)
 

@@ -1,4 +1,4 @@
-"""A Gaussian process over smooth tables: what a try comes to, apart from its own luck and its episode's."""
+"""A Gaussian process over smooth tables: a table's return, apart from the luck of its training and of its start."""
 
 from math import log, sqrt
 
@@ -14,17 +14,17 @@ FIT_STEPS = 60
 class GaussianProcess:
     """Matern-5/2, with a length for each parameter's level and one for how it differs between the knots.
 
-    Tries that share a start share its luck: that part of their returns is not the table's doing.
+    Tries that share a start share its luck, which is modelled apart from what their tables are worth.
     """
 
-    def __init__(self, points: Tensor, values: Tensor, luck: Tensor) -> None:
-        """Fit to points `[n, knots, P]` in the box from -1 to 1, their values `[n]`, and the starts they shared `[n]`.
+    def __init__(self, points: Tensor, values: Tensor, starts: Tensor) -> None:
+        """Fit to points `[n, knots, P]` in the box from -1 to 1, their values `[n]`, and which start each had `[n]`.
 
         The settings are those that, with their prior, explain the values best. They do not depend on earlier fits.
         """
         self.points = points
         self.values = (values - values.mean()) / values.std(correction=0).clamp(min=1e-12)
-        self.same_luck = (luck[:, None] == luck).double()
+        self.same_start = (starts[:, None] == starts).double()
         self.priors = torch.tensor([LENGTH] * 2 * points.shape[-1] + [SIGNAL, OWN_LUCK, SHARED_LUCK]).double()
         self.settings = self._fitted(_distances(points, points))
         self.lengths = self.settings[:-3].view(2, -1)
@@ -32,13 +32,14 @@ class GaussianProcess:
         self.factor = self._factor(self.settings, _distances(points, points))
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean `[m]` and covariance `[m, m]` of what tables come to without luck, on the scale of deviations."""
+        """Mean `[m]` and covariance `[m, m]` of these tables' returns without luck, in standard deviations."""
         known = _matern(self.settings, _distances(self.points, points))
         mean = known.T @ torch.cholesky_solve(self.values[:, None], self.factor)
         explained = torch.linalg.solve_triangular(self.factor, known, upper=False)
         return mean[:, 0], _matern(self.settings, _distances(points, points)) - explained.T @ explained
 
     def _fitted(self, distances: Tensor) -> Tensor:
+        """The most probable settings, given their prior and the values: found by gradient descent on their logs."""
         mean, deviation = self.priors.unbind(dim=1)
         logs = mean.clone().requires_grad_()
         optimizer = torch.optim.Adam([logs], lr=0.1)
@@ -52,8 +53,9 @@ class GaussianProcess:
         return logs.detach().exp()
 
     def _factor(self, settings: Tensor, distances: Tensor) -> Tensor:
+        """The Cholesky factor of the values' covariance, luck included."""
         own, shared = settings[-2:].square()
-        luck = (own + 1e-6) * torch.eye(len(self.values), dtype=torch.float64) + shared * self.same_luck
+        luck = (own + 1e-6) * torch.eye(len(self.values), dtype=torch.float64) + shared * self.same_start
         factor: Tensor = torch.linalg.cholesky(_matern(settings, distances) + luck)
         return factor
 
@@ -64,6 +66,7 @@ def _distances(some: Tensor, others: Tensor) -> Tensor:
 
 
 def _parts(points: Tensor) -> Tensor:
+    """Each parameter's mean over the knots, and its differences from that, `[2 P, n, knots]`."""
     level = points.mean(dim=1, keepdim=True)
     both = torch.cat([level.expand_as(points), points - level], dim=2) / sqrt(points.shape[1])
     return both.permute(2, 0, 1)

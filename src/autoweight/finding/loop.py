@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from math import isfinite, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,65 +15,15 @@ from autoweight.errors import RunError
 from autoweight.finding.agents import Agent, Replay, Transition
 from autoweight.finding.archive import Archive
 from autoweight.finding.fingerprint import fingerprint
-from autoweight.finding.reward import reward, reward_scale
+from autoweight.finding.outcomes import Episode, Found, Progress
+from autoweight.finding.reward import episode_returns, reward
 from autoweight.finding.state import StateTracker
 from autoweight.storage.checkpoint import AnotherJobError, CheckpointFile
 from autoweight.workers import Crew, StageOutcome
 
 
-class Episode(NamedTuple):
-    """What one episode of every worker came to."""
-
-    tables: Tensor
-    """The strategy parameters that each worker used, `[workers, stages, P]`."""
-    returns: Tensor
-    """Mean of the stages' rewards before their growth, weighted by it, `[workers]`; NaN where a training blew up."""
-
-
-class Progress(NamedTuple):
-    """How far a search is, at a stage's end."""
-
-    doing: str
-    """searching or choosing."""
-    done: int
-    """Stages run, over all episodes."""
-    total: int
-    episode: int
-    stage: int
-    reference_score: float
-    """The reference's score on the validation set, such as accuracy."""
-    greedy_gain: float
-    """The score of the agent's best guess less its reference's, now."""
-    loss_gap: float
-    """Its mean training loss over the stage less its reference's."""
-    best_gain: float
-    """The best return of a guess so far; NaN before the first."""
-    returns: tuple[float, ...] = ()
-    """At an episode's last stage, what it came to, of every worker; NaN where a training blew up."""
-
-
-class Found(NamedTuple):
-    """The outcome of a search."""
-
-    table: Tensor
-    """The chosen strategy parameters, `[stages, P]`."""
-    gain: float
-    """Its mean return on the validation set."""
-    gain_error: float
-    """The gain's standard error."""
-    repeats: int
-    """Of how many returns the gain is the mean."""
-    candidates: int
-    """How many tables it was chosen from by these very returns; 1 where it was taken as it was."""
-    network_steps: int
-    seconds: float
-    episodes: int
-    dropped: int
-    """Trainings that blew up."""
-
-
 class _StopSearchError(Exception):
-    """Whoever listens has seen enough."""
+    """The listener asked to stop."""
 
 
 class SearchLoop:
@@ -112,43 +62,46 @@ class SearchLoop:
         return self._choose() if self.config.choice_rounds else self._take_guess()
 
     def run_episode(self, agent: Agent, episode: int, explore: bool = True) -> Episode:
-        """Algorithm 2, one episode: weigh a stage, compare with the references, learn.
+        """Algorithm 2, one episode: every worker trains a network weighted by theta, beside its unweighted reference.
 
-        Where workers run beside the host, the agent learns while the next stage trains, and nobody waits for it.
+        Before each stage the agent gives theta (equation 4); after it, the agent is told the reward (equation 8) and
+        learns (Algorithm 1). Workers on a GPU train the next stage meanwhile.
         """
         began = time.perf_counter()
         config, workers = self.config, self.workers
-        num_stages = workers.problem.training.num_stages
+        num_stages, last = workers.problem.training.num_stages, self.episode_stages - 1
         workers.begin(mix(self.seed, episode))
         agent.begin_episode(episode / config.num_episodes, explore)
         tracker = StateTracker((workers.num_workers,))
         strategy_params = torch.zeros(workers.num_workers, workers.problem.num_params)
         tables, rewards = [], []
-        learn: Callable[[], None] = _nothing
+        unlearned: list[Transition] = []
+
+        def learn() -> None:
+            while unlearned:
+                agent.learn(unlearned.pop())
+
         for stage in range(self.episode_stages):
             state = tracker.state(stage)
             if stage == config.warmup_stages or (stage > config.warmup_stages and config.stagewise):
                 strategy_params = agent.act(stage, state)
             outcome = workers.run_stage(stage, strategy_params, meanwhile=learn)
             tracker.end_stage(outcome.loss, outcome.score)
-            rewards.append(_unless_blown_up(reward(config, outcome, (stage + 1) / num_stages), tracker))
             tables.append(strategy_params)
+            rewards.append(_unless_blown_up(reward(config, outcome, (stage + 1) / num_stages), tracker))
             if stage >= config.warmup_stages:
                 next_state = tracker.state(min(stage + 1, num_stages - 1))
-                done = stage == self.episode_stages - 1
-                learn = partial(agent.learn, Transition(state, strategy_params, rewards[-1], next_state, done))
-                if not workers.run_beside_the_host:
-                    learn()
-                    learn = _nothing
-            if stage < self.episode_stages - 1:
+                unlearned.append(Transition(state, strategy_params, rewards[-1], next_state, done=stage == last))
+            if not workers.run_beside_the_host:
+                learn()
+            if stage < last:
                 self._tell(episode, stage, outcome)
         learn()
-        tables += [strategy_params] * (num_stages - len(tables))  # stages that no episode runs keep the last parameters
-        scales = [reward_scale(config, (stage + 1) / num_stages) for stage in range(self.episode_stages)]
-        returns = torch.stack(rewards).sum(dim=0) / sum(scales)
-        self._tell(episode, self.episode_stages - 1, outcome, returns)
+        returns = episode_returns(config, rewards, num_stages)
+        self._tell(episode, last, outcome, returns)
         agent.end_episode(returns)
         self.seconds += time.perf_counter() - began
+        tables += [strategy_params] * (num_stages - len(tables))  # stages that no episode runs keep the last parameters
         return Episode(torch.stack(tables, dim=1), returns)
 
     def _choose(self) -> Found:
@@ -169,31 +122,32 @@ class SearchLoop:
         return self._found(candidates[best], returns[:, best], rounds=len(self.choices), candidates=len(candidates))
 
     def _take_guess(self) -> Found:
-        """The agent's guess without exploration, as the paper has it: one more episode, of which it learns nothing."""
+        """The agent's guess without exploration, as the paper has it, tried in one more episode."""
         tables, returns = self.run_episode(self.agent, self.config.num_episodes, explore=False)
         sound = returns[returns.isfinite()]
+        # All workers try the same table, so there are only as many different returns as starts.
         return self._found(tables[0], sound[: self.workers.num_starts] if len(sound) else returns, rounds=1)
 
     def _found(self, table: Tensor, returns: Tensor, rounds: int, candidates: int = 1) -> Found:
+        """The outcome, from the chosen table and its returns in the last `rounds` episodes."""
         gain = float(returns.mean())
         if not isfinite(gain):
             raise RunError("every training of the search blew up: lower the learning rate, or look at the data.")
         error = float(returns.std() / sqrt(len(returns))) if len(returns) > 1 else self.workers.score_error
-        archive, workers = self.archive, self.workers
-        episodes = (archive.num_episodes + rounds) * workers.num_workers
         return Found(
             table=table,
             gain=gain,
             gain_error=error,
             repeats=len(returns),
             candidates=candidates,
-            network_steps=workers.network_steps,
+            network_steps=self.workers.network_steps,
             seconds=self.seconds,
-            episodes=episodes,
-            dropped=archive.num_dropped,
+            episodes=(self.archive.num_episodes + rounds) * self.workers.num_workers,
+            dropped=self.archive.num_dropped,
         )
 
     def _tell(self, episode: int, stage: int, outcome: StageOutcome, returns: Tensor | None = None) -> None:
+        """Tell the listener how far the search is; raise where it answers that it is to stop."""
         config = self.config
         progress = Progress(
             doing="searching" if episode < config.num_episodes else "choosing",
@@ -239,10 +193,6 @@ class SearchLoop:
         longer = self.archive.num_episodes < self.config.num_episodes
         self.choices = [] if longer else list(state["choices"])  # among fewer candidates
         self.seconds, self.workers.network_steps = state["seconds"], state["network_steps"]
-
-
-def _nothing() -> None:
-    """What there is left to learn where all was learned at once, and before the first weighted stage."""
 
 
 def _unless_blown_up(rewards: Tensor, tracker: StateTracker) -> Tensor:

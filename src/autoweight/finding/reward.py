@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from math import exp
 
+import torch
 from torch import Tensor
 
 from autoweight.config import Reward, SearchConfig
@@ -17,6 +18,12 @@ def reward_scale(config: SearchConfig, progress: float) -> float:
 def reward(config: SearchConfig, outcome: StageOutcome, progress: float) -> Tensor:
     """Equation 8: `r_w * (acc_weighted - acc_reference)`, `[workers]`."""
     return reward_scale(config, progress) * _MEASURES[config.reward](outcome)
+
+
+def episode_returns(config: SearchConfig, rewards: list[Tensor], num_stages: int) -> Tensor:
+    """The rewards of an episode's stages, each `[workers]`, as one: the mean of the differences weighted by r_w."""
+    scales = [reward_scale(config, (stage + 1) / num_stages) for stage in range(len(rewards))]
+    return torch.stack(rewards).sum(dim=0) / sum(scales)
 
 
 _MEASURES: dict[Reward, Callable[[StageOutcome], Tensor]] = {

@@ -1,4 +1,4 @@
-"""The full-data update (FDU): Algorithm 1."""
+"""Algorithm 1: the full-data update (FDU) of an actor and its critics."""
 
 import copy
 from typing import Any
@@ -24,14 +24,23 @@ class Learner:
         self.critic_optimizer = torch.optim.Adam(critics.parameters(), config.critic_learning_rate, weight_decay=decay)
 
     def update(self, buffer: Buffer, generator: torch.Generator) -> None:
-        """Algorithm 1: shuffle the whole buffer, every transition once an epoch, critic then actor."""
+        """Algorithm 1: for some epochs, shuffle the whole buffer and step on every mini-batch of it."""
         config = self.config
-        if config.update == "sampled":
+        if config.update == "sampled":  # DDPG's way, to compare with
             self._step(buffer.sample(config.update_batch_size, generator))
             return
         for _ in range(config.update_epochs):
             for batch in buffer.epoch(config.update_batch_size, generator):
                 self._step(batch)
+
+    def _step(self, batch: TransitionBatch) -> None:
+        """One step of the critics, then one of the actor; their lagged copies follow."""
+        if len(batch.reward) == 0:  # all of its trainings blew up
+            return
+        self._descend(self.critic_optimizer, self.critics, self.critic_loss(batch))
+        self._descend(self.actor_optimizer, self.actor, self.actor_loss(batch))
+        self._follow(self.lagged_critics, self.critics)
+        self._follow(self.lagged_actor, self.actor)
 
     def critic_loss(self, batch: TransitionBatch) -> Tensor:
         """Equations 10 to 12: mean over workers and mini-batch of `(y - Q(s, theta))^2`, summed over the critics."""
@@ -40,7 +49,7 @@ class Learner:
 
     @torch.no_grad()
     def targets(self, batch: TransitionBatch) -> Tensor:
-        """Equation 12: `y = r + discount * Q(s', mu(s'))` with the lagged copies, or the episode's own rest."""
+        """Equation 12: `y = r + discount * Q(s', mu(s'))` with the lagged copies, or the rewards that in fact came."""
         next_params = self.lagged_actor(batch.next_state)
         value = self.lagged_critics(batch.next_state, next_params).amin(dim=0)
         bootstrapped = batch.reward + self.config.discount * (1 - batch.done) * value
@@ -54,14 +63,6 @@ class Learner:
         value = self.critics(batch.state, strategy_params).amin(dim=0).mean()
         return -value + self.config.action_penalty * strategy_params.norm(dim=-1).mean()
 
-    def _step(self, batch: TransitionBatch) -> None:
-        if len(batch.reward) == 0:
-            return
-        self._descend(self.critic_optimizer, self.critics, self.critic_loss(batch))
-        self._descend(self.actor_optimizer, self.actor, self.actor_loss(batch))
-        for lagged, current in ((self.lagged_actor, self.actor), (self.lagged_critics, self.critics)):
-            _follow(lagged, current, self.config.lag)
-
     def _descend(self, optimizer: torch.optim.Optimizer, module: nn.Module, loss: Tensor) -> None:
         parameters = list(module.parameters())
         for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
@@ -69,6 +70,10 @@ class Learner:
         if self.config.gradient_clip:
             nn.utils.clip_grad_norm_(parameters, self.config.gradient_clip)
         optimizer.step()
+
+    @torch.no_grad()
+    def _follow(self, lagged: nn.Module, current: nn.Module) -> None:
+        torch._foreach_lerp_(list(lagged.parameters()), list(current.parameters()), self.config.lag)
 
     def state_dict(self) -> dict[str, Any]:
         """All parameters and optimiser states."""
@@ -81,8 +86,3 @@ class Learner:
 
 
 _PARTS = ("actor", "critics", "lagged_actor", "lagged_critics", "actor_optimizer", "critic_optimizer")
-
-
-@torch.no_grad()
-def _follow(lagged: nn.Module, current: nn.Module, share: float) -> None:
-    torch._foreach_lerp_(list(lagged.parameters()), list(current.parameters()), share)

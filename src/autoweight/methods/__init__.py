@@ -9,7 +9,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from autoweight.config import Knob
-from autoweight.errors import UserError, unknown
+from autoweight.errors import UserError, look_up, unknown
 from autoweight.methods.class_balanced import ClassBalanced
 from autoweight.methods.constant import Constant
 from autoweight.methods.coteaching import CoTeaching
@@ -56,9 +56,7 @@ class TrainingFacts(NamedTuple):
 
 def told_of(name: str) -> str:
     """What a method is told besides the training set, from its card: nothing, the noise rate, trusted samples."""
-    if name not in METHODS:
-        raise unknown("method", name, METHODS)
-    card = inspect.getdoc(inspect.getmodule(METHODS[name])) or ""
+    card = inspect.getdoc(inspect.getmodule(look_up("method", name, METHODS))) or ""
     told = re.search(r"^Told\s+(.+?)(?=^\S|\Z)", card, re.MULTILINE | re.DOTALL)
     assert told is not None, f"the card of {name} does not say what it is told"
     return " ".join(told[1].split())
@@ -66,9 +64,7 @@ def told_of(name: str) -> str:
 
 def knobs_of(name: str) -> dict[str, inspect.Parameter]:
     """The arguments of a method that users set."""
-    if name not in METHODS:
-        raise unknown("method", name, METHODS)
-    parameters = inspect.signature(METHODS[name]).parameters
+    parameters = inspect.signature(look_up("method", name, METHODS)).parameters
     return {knob: parameter for knob, parameter in parameters.items() if knob not in TrainingFacts._fields}
 
 

@@ -13,4 +13,4 @@ EARLY_STOP = "early_stop"
 
 
 class EarlyStop(Uniform):
-    """Weights of 1; whoever compares stops its training."""
+    """Weights of 1; `compare` reads its scores off the training of uniform."""

@@ -69,6 +69,7 @@ class MentorNet(Weigher):
         if self.level.device != losses.device:
             self.level = self.level.to(losses.device)
         values = losses.detach().float()
+        done = torch.zeros_like(values) + progress  # of the training; a share for each sample, on their device
         now = quantile(values, self.percentile)
         self.level.copy_(torch.where(self.level == _NOT_YET, now, torch.lerp(now, self.level, _KEEP)))
         history = None if indices is None or self.history is None else self._remember(values, self.history, indices)
@@ -78,10 +79,8 @@ class MentorNet(Weigher):
             raise UserError("a mentor remembers samples: call reserve first, and pass indices= to weigh.")
         else:
             unknown = torch.full_like(labels, self.mentor.unknown_label)
-            share = torch.zeros_like(values) + progress
-            weights = self.mentor(Seen(history, labels if self.heed_labels else unknown, share.float())).sigmoid()
-        burning_in = torch.zeros_like(values) + progress < self.burn_in
-        return torch.where(burning_in, 1.0, weights).to(losses.dtype)
+            weights = self.mentor(Seen(history, labels if self.heed_labels else unknown, done.float())).sigmoid()
+        return torch.where(done < self.burn_in, 1.0, weights).to(losses.dtype)
 
     def _remember(self, losses: Tensor, memory: Tensor, indices: Tensor) -> Tensor:
         """The batch's last visits with this one, which is written down; one that is the first fills all places."""

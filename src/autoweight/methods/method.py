@@ -75,7 +75,7 @@ class Method(ABC):
     """What it trains; the first is evaluated."""
     optimizers: list[torch.optim.Optimizer]
     record: Record | None = None
-    """What somebody wants to know of every sample; `step` fills it by `note`."""
+    """Where the training is recorded: every sample's last weight and loss, which `step` writes by `note`."""
 
     def check_task(self, task: TaskName) -> None:
         """Raise `UserError` where it cannot train this."""
@@ -111,7 +111,7 @@ class Method(ABC):
         return {}
 
     def note(self, batch: Batch, losses: Tensor, weights: Tensor | None) -> None:
-        """Keep what each sample's loss and weight were, where somebody wants to know."""
+        """Keep each sample's loss and weight, where the training is recorded."""
         if self.record is not None:
             self.record.note(losses, weights, batch.indices)
 
@@ -124,7 +124,7 @@ class Method(ABC):
 
 
 class Weighted(Method):
-    """The default: one network, whose samples a weigher weighs, or nobody does."""
+    """The default: one network, whose samples a weigher weighs; without a weigher, all count the same."""
 
     tasks = ()
 

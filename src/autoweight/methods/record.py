@@ -1,4 +1,4 @@
-"""Record: what became of every sample at its last visit, kept on the device, for whoever reports on a training."""
+"""Record: the weight and the loss of every sample at its last visit, kept on the device, to report on a training."""
 
 import torch
 from torch import Tensor

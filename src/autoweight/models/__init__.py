@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-from autoweight.errors import unknown
+from autoweight.errors import look_up
 from autoweight.models.by_shape import by_shape
 from autoweight.models.external import external_network
 from autoweight.models.mlp import mlp
@@ -44,6 +44,4 @@ def make_network(name: str, input_shape: tuple[int, ...], num_classes: int) -> n
     """
     if ":" in name:
         return external_network(name, input_shape, num_classes)
-    if name not in NETWORKS:
-        raise unknown("network", name, NETWORKS)
-    return NETWORKS[name](input_shape, num_classes)
+    return look_up("network", name, NETWORKS)(input_shape, num_classes)

@@ -4,7 +4,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from autoweight.config import RunConfig
-from autoweight.errors import unknown
+from autoweight.errors import look_up
 from autoweight.recipes import (
     cifar10_imbalance,
     cifar10_longtail,
@@ -58,6 +58,4 @@ RECIPES: dict[str, Recipe] = {
 
 def get_recipe(name: str) -> RunConfig:
     """The configuration of a recipe."""
-    if name not in RECIPES:
-        raise unknown("recipe", name, RECIPES)
-    return RECIPES[name].config
+    return look_up("recipe", name, RECIPES).config

@@ -10,15 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autoweight.errors import UserError
-from autoweight.report.maps import heat_map
+from autoweight.report.confusion import confusion_figure
 from autoweight.report.svg import Figure
 from autoweight.runs.audit import Audit, last_audit
 from autoweight.runs.reading import RunView
 
 _WORST, _CLASSES, _MISTAKES = 20, 50, 12  # rows of the tables, at most
-_MOST_CELLS, _CHOSEN = 40, 20  # classes on a side of the matrix: of more than 40, the 20 that are mistaken most
-_PRINTED = 12  # classes on a side of the matrix whose counts are printed
 ROOM = 1_200_000  # characters that a page's pictures may take
 
 
@@ -50,7 +47,7 @@ class AuditView:
 
     @property
     def sentence(self) -> str:
-        """What it came to."""
+        """The outcome in one sentence."""
         found = f"{self.num_issues:,} of {self.num_seen:,} labels look wrong"
         return f"{found}; about {100 * self.noise_rate:.1f} % are."
 
@@ -64,6 +61,7 @@ def audit_view(run: RunView, audit: Audit | None = None, room: int = ROOM) -> Au
     if audit is None or not audit.issues.num_seen:
         return None
     issues, classes = audit.issues, _classes(audit)
+    confusion = confusion_figure(issues)
     true_rate, found = _truth(audit) or (None, None)
     pictures = _pictures(audit, room)
     worst = [
@@ -90,13 +88,13 @@ def audit_view(run: RunView, audit: Audit | None = None, room: int = ROOM) -> Au
         galleries=galleries,
         mistakes=issues.mistakes(_MISTAKES),
         pictures={index: picture for index, picture in pictures.items() if index in shown},
-        figures=_confusion(audit),
+        figures=[] if confusion is None else [confusion],
         caution=issues.caution,
     )
 
 
 def _truth(audit: Audit) -> tuple[float, tuple[float, float]] | None:
-    """The true share of wrong labels, and precision and recall of the audit; None where nobody knows, or none is."""
+    """The true share of wrong labels, and precision and recall of the audit; None where it is not known, or none is."""
     if "wrong" not in audit.columns:
         return None
     wrong = audit.columns["wrong"] & np.isfinite(audit.columns["margin"])  # of the others nothing is said
@@ -156,66 +154,6 @@ def _galleries(audit: Audit, pictures: dict[int, str]) -> list[tuple[str, list[d
     for index, given, predicted in zip(*columns, strict=True):
         found.setdefault(str(given), []).append({"index": index, "predicted": predicted})
     return sorted(found.items())
-
-
-def _confusion(audit: Audit) -> list[Figure]:
-    """The matrix of all classes, or of those that are mistaken most; no figure where it is too large to compute."""
-    issues = audit.issues
-    try:
-        matrix = issues.confusion
-    except UserError:
-        return []
-    if not issues.num_issues:
-        return []
-    off = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-9)
-    np.fill_diagonal(off, 0)
-    shown, which = np.arange(len(matrix)), ""
-    if len(matrix) > _MOST_CELLS:
-        mistaken = matrix.sum(axis=0) + matrix.sum(axis=1) - 2 * matrix.diagonal()
-        shown = np.sort(np.argsort(-mistaken, kind="stable")[:_CHOSEN])
-        which = f" Of {len(matrix):,} classes, these are the {_CHOSEN} that are mistaken most, either way."
-    names = [str((issues.class_names or range(len(matrix)))[number]) for number in shown]
-    most = max(float(off[np.ix_(shown, shown)].max()), 1e-9)
-    counts = np.rint(matrix[np.ix_(shown, shown)]).astype(int)
-    np.fill_diagonal(counts, 0)
-    cells = [
-        [
-            (
-                float(off[row, column]) / most,
-                f"given {given}, seems to be {seeming}: {matrix[row, column]:.1f} samples, "
-                f"{matrix[row, column] / max(matrix[row].sum(), 1e-9):.1%}",
-            )
-            for column, seeming in zip(shown, names, strict=True)
-        ]
-        for row, given in zip(shown, names, strict=True)
-    ]
-    svg = heat_map(
-        _labels(names),
-        _labels(names),
-        cells,
-        x_name="what it seems to be",
-        y_name="given label",
-        alt="Suspected confusion between classes; the table of mistakes above has the largest.",
-        scale=("0 %", f"{100 * most:.2g} %"),
-        scale_name="of the given class",
-        printed=[[str(count or "") for count in line] for line in counts.tolist()] if len(shown) <= _PRINTED else (),
-    )
-    look_for = (
-        "Rows are given labels, columns what they seem to be; the diagonal is left blank. A strong cell is one class "
-        "mistaken for another; an even tint is noise without a pattern. Samples count by how probably their label is "
-        f"wrong, so numbers differ a little from the tables'.{which}"
-    )
-    return [Figure("Suspected confusion matrix", look_for, svg)]
-
-
-def _labels(names: list[str]) -> list[str]:
-    """Names that fit beside a matrix: cut in the middle, and still distinct."""
-    for most in (8, 11, 14):
-        head, tail = most // 2, most - most // 2 - 1
-        cut = [name if len(name) <= most else f"{name[:head]}…{name[-tail:]}" for name in names]
-        if len(set(cut)) == len(names):
-            return cut
-    return [f"{name[:4]}…{number}" for number, name in enumerate(names)]
 
 
 def png(picture: NDArray[np.uint8]) -> str:

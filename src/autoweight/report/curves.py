@@ -4,8 +4,9 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
+from autoweight.report.lines import Series, line_figure
 from autoweight.report.strategies import warmup_shade
-from autoweight.report.svg import Figure, Series, line_figure
+from autoweight.report.svg import Figure
 from autoweight.runs.reading import RunView
 
 Line = dict[str, Any]

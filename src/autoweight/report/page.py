@@ -31,7 +31,7 @@ from autoweight.strategy.shipped import load
 PAGE = "report.html"
 _COLUMNS = ("over_uniform", "recovered", "over_early_stop", "error")  # of methods, where there is something to tell
 _HERE = Path(__file__).parent
-_OVER = ("the seeds", "the samples of one seed")  # that standard errors are over
+_OVER_SEEDS, _OVER_SAMPLES = "the seeds", "the samples of one seed"  # what standard errors are over
 
 
 @dataclass(frozen=True)
@@ -150,9 +150,8 @@ def _part(run: RunView, audit: Audit | None, number: int, of: int, page: Path) -
         run=run,
         verdict=said,
         methods=rows,
-        columns=[name for name in _COLUMNS if any(getattr(row, name) is not None for row in rows)]
-        + unsure * ["recovered"],
-        unsure_gap=UNSURE_GAP * unsure,
+        columns=_columns(rows, unsure),
+        unsure_gap=UNSURE_GAP if unsure else "",
         score_name=name_of_score(run),
         tested=tested,
         scores=_scores(rows, f"{tested} {name_of_score(run)}"),
@@ -172,6 +171,12 @@ def _part(run: RunView, audit: Audit | None, number: int, of: int, page: Path) -
     )
 
 
+def _columns(rows: list[MethodRow], unsure: bool) -> list[str]:
+    """The optional columns to show: those with an entry, and what is recovered, also where that cannot be told."""
+    told = [name for name in _COLUMNS if any(getattr(row, name) is not None for row in rows)]
+    return [*told, "recovered"] if unsure else told
+
+
 def _rows(run: RunView) -> list[MethodRow]:
     rows, closed = [], recovered(run)
     for name, values in run.result.get("methods", {}).items():
@@ -181,7 +186,7 @@ def _rows(run: RunView) -> list[MethodRow]:
                 name=name,
                 score=fmean(scores),
                 error=standard_error(scores) if len(scores) > 1 else _samples_error(run, name),
-                error_over=_OVER[len(scores) == 1],
+                error_over=_OVER_SEEDS if len(scores) > 1 else _OVER_SAMPLES,
                 style=run.style(name),
                 recovered=closed.get(name),
                 over_uniform=gain_over(run, name, "uniform"),
@@ -205,13 +210,13 @@ def _scores(rows: list[MethodRow], name: str) -> Figure | None:
     sound = [row for row in rows if isfinite(row.score)]
     if len(sound) < 2:
         return None
-    over = {what: any(row.error is not None and row.error_over == what for row in sound) for what in _OVER}
+    known = {row.error_over for row in sound if row.error is not None}
     look_for = "No seed left a record of its answers: nothing tells how much of the order is luck."
-    if any(over.values()):
+    if known:
+        over = " or ".join(what for what in (_OVER_SEEDS, _OVER_SAMPLES) if what in known)
         look_for = (
-            f"Whiskers are one standard error over {' or '.join(what for what in _OVER if over[what])}, of each method "
-            "alone. All methods met the same data, so whether a lead is luck is told by the table's gains, not by "
-            "whether whiskers overlap."
+            f"Whiskers are one standard error over {over}, of each method alone. All methods met the same data, so "
+            "whether a lead is luck is told by the table's gains, not by whether whiskers overlap."
         )
     dots = [Dot(row.name, row.score, row.error, row.style) for row in sound]
     return Figure(f"{name.capitalize()} by method", look_for, dot_chart(dots, x_name=f"{name}, %"))

@@ -4,8 +4,9 @@ from math import isfinite
 from statistics import fmean, stdev
 from typing import Any
 
+from autoweight.report.lines import Series, line_figure
 from autoweight.report.strategies import warmup_shade
-from autoweight.report.svg import Figure, Series, line_figure
+from autoweight.report.svg import Figure
 from autoweight.runs.reading import RunView
 
 _MOST_DOTS = 3000
@@ -46,7 +47,7 @@ def loss_gap_figure(run: RunView) -> Figure | None:
 
 def noise_sentence(run: RunView) -> str:
     """How much of the difference between returns is luck: the same candidates, trained again."""
-    lines = _last_lines(run, "choosing")
+    lines = run.ended_episodes("choosing")
     total = lines[-1].get("total") if lines else None  # another one in rounds of a choice before the search went on
     rounds = [[_sound(value) for value in line["returns"]] for line in lines if line.get("total") == total]
     if len(rounds) < 2:
@@ -57,7 +58,7 @@ def noise_sentence(run: RunView) -> str:
         if len(values) > 1 and any(values):  # no weighting is level with its reference in every round
             spreads.append(stdev(values))
     tried = [
-        value for line in _last_lines(run, "searching") for value in map(_sound, line["returns"]) if value is not None
+        value for line in run.ended_episodes("searching") for value in map(_sound, line["returns"]) if value is not None
     ]
     if not spreads or len(tried) < 2:
         return "How much of the returns is luck cannot be told: too few trainings stayed sound."
@@ -68,7 +69,7 @@ def noise_sentence(run: RunView) -> str:
 
 
 def _returns(run: RunView) -> Figure | None:
-    lines = _last_lines(run, "searching")
+    lines = run.ended_episodes("searching")
     if not lines:
         return None
     guesses = [_sound(line["returns"][0]) for line in lines]
@@ -79,11 +80,13 @@ def _returns(run: RunView) -> Figure | None:
     lines, guesses, best = _thinned(lines), _thinned(guesses), _thinned(best)
     xs = [float(int(line.get("episode") or 0) + 1) for line in lines]
     rows = [[value for value in map(_sound, line["returns"]) if value is not None] for line in lines]
-    percent = [Series("the agent's guess", _times(guesses)), Series("best guess so far", _times(best))]
-    middle = [100 * fmean(row) if row else None for row in rows]
+    mean, least, most = ([100 * make(row) if row else None for row in rows] for make in (fmean, min, max))
     few = sum(map(len, rows)) <= _MOST_DOTS
-    band = None if few else ([100 * min(r) if r else None for r in rows], [100 * max(r) if r else None for r in rows])
-    percent.append(Series("mean of all workers", middle, band))
+    series = [
+        Series("the agent's guess", _percent(guesses)),
+        Series("best guess so far", _percent(best)),
+        Series("mean of all workers", mean, None if few else (least, most)),
+    ]
     dots = [(x, 100 * value) for x, row in zip(xs, rows, strict=True) for value in row] if few else []
     look_for = (
         f"{_ONE_DOT if few else _SHADED} Above zero is ahead of the unweighted reference (or, where a search looks at "
@@ -93,7 +96,7 @@ def _returns(run: RunView) -> Figure | None:
         "Returns of the search",
         look_for,
         xs,
-        percent,
+        series,
         x_name="episode",
         y_name="return, points",
         zero=True,
@@ -111,7 +114,7 @@ def _references(run: RunView) -> Figure | None:
     reference = [_sound(ends[number].get("reference_score")) for number in numbers]
     greedy = [_sound(ends[number].get("greedy_gain")) for number in numbers]
     guess = [a + b if a is not None and b is not None else None for a, b in zip(reference, greedy, strict=True)]
-    series = [Series("reference", _times(reference)), Series("the agent's guess", _times(guess))]
+    series = [Series("reference", _percent(reference)), Series("the agent's guess", _percent(guess))]
     xs = [number + 1.0 for number in numbers]
     look_for = (
         "How far the proxies get by the end of an episode, without weights and with the agent's guess. Each episode "
@@ -126,12 +129,6 @@ def _thinned(values: list[Any]) -> list[Any]:
     return values[:: -max(1, len(values) // _MOST_EPISODES)][::-1]
 
 
-def _last_lines(run: RunView, doing: str) -> list[dict[str, Any]]:
-    """The lines that end an episode and know what it came to."""
-    lines = (line for line in run.of("search") if line.get("doing") == doing)
-    return [line for line in lines if isinstance(line.get("returns"), list) and line["returns"]]
-
-
 def _by_episode(run: RunView, doing: str) -> dict[int, list[dict[str, Any]]]:
     found: dict[int, list[dict[str, Any]]] = {}
     for line in run.of("search"):
@@ -144,5 +141,5 @@ def _sound(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and isfinite(value) else None
 
 
-def _times(values: list[float | None]) -> list[float | None]:
+def _percent(values: list[float | None]) -> list[float | None]:
     return [None if value is None else 100 * value for value in values]

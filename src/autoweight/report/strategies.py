@@ -2,12 +2,12 @@
 
 import torch
 
+from autoweight.report.lines import Series, line_figure
 from autoweight.report.maps import heat_map
-from autoweight.report.svg import Figure, Series, line_figure
-from autoweight.report.words import scale_of
+from autoweight.report.svg import Figure
+from autoweight.report.words import scale_of, weights_at
 from autoweight.strategy import Strategy
 from autoweight.strategy.auto import probability_wrong
-from autoweight.strategy.rule import weigh
 
 _POINTS = 25
 _LINES = 4
@@ -62,7 +62,7 @@ def _theta(strategy: Strategy) -> Figure:
 def _map(strategy: Strategy, column: int) -> Figure:
     name = strategy.rule.features[column]
     values, unit = _axis(strategy, column)
-    rows = [_weights(strategy, stage, column, values) for stage in range(strategy.num_stages)]
+    rows = [weights_at(strategy, stage, column, values) for stage in range(strategy.num_stages)]
     cells = [
         [
             (weight - 1, f"stage {stage + 1}, {name} {value:.2g}: weight {weight:.2f}")
@@ -89,7 +89,7 @@ def _lines(strategy: Strategy, column: int) -> Figure:
     values, unit = _axis(strategy, column)
     last = strategy.num_stages - 1
     chosen = torch.linspace(min(strategy.warmup_stages, last), last, _LINES).round().int().unique().tolist()
-    series = [Series(f"stage {stage + 1}", _weights(strategy, stage, column, values)) for stage in chosen]
+    series = [Series(f"stage {stage + 1}", weights_at(strategy, stage, column, values)) for stage in chosen]
     look_for = "A steep line chooses sharply between samples; a flat one hardly weighs." + _others(strategy, column)
     x_name = f"{name}, {unit}"
     return line_figure(f"Weight by {name}", look_for, values, series, x_name=x_name, y_name="weight", zero=True)
@@ -110,11 +110,3 @@ def _axis(strategy: Strategy, column: int) -> tuple[list[float], str]:
     if name == "belief":
         return torch.linspace(-10, 10, _POINTS).tolist(), "log-odds of a right label"
     return torch.linspace(-2, 3, _POINTS).tolist(), f"deviations from {scale_of(strategy.rule, name).mean_of} mean"
-
-
-def _weights(strategy: Strategy, stage: int, column: int, values: list[float]) -> list[float]:
-    """The weights at these values of a feature, the others at 0; before a batch's are normalised, where they are."""
-    features = torch.zeros(len(values), len(strategy.rule.features))
-    features[:, column] = torch.tensor(values)
-    weights: list[float] = weigh(features, strategy.table[stage, : features.shape[1] + 1].cpu()).tolist()
-    return weights

@@ -1,4 +1,4 @@
-"""Did it help, and could that be chance: what a run came to, in sentences."""
+"""The verdict on a run, in sentences: did weighting help, and could that be chance?"""
 
 import re
 from collections.abc import Sequence
@@ -6,11 +6,10 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from autoweight.config import RunConfig
-from autoweight.data.own import OWN
 from autoweight.report.gains import Gain, gain_over, recovered
 from autoweight.report.words import chose_nothing, gain_sentence
 from autoweight.runs.reading import RunView
-from autoweight.runs.tested import AGREEMENT, name_of_score, samples_tested
+from autoweight.runs.tested import AGREEMENT, name_of_score, samples_tested, tests_what_was_split_off
 
 _NOT_OURS = ("uniform", "early_stop", "oracle")
 _NO_TEST = (
@@ -36,7 +35,7 @@ class Comparison(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a run came to."""
+    """What the page says first of a run."""
 
     sentence: str
     comparisons: Sequence[Comparison] = ()
@@ -54,7 +53,7 @@ def chosen_method(run: RunView) -> str | None:
 
 
 def verdict(run: RunView) -> Verdict:
-    """What a run came to: a sentence, the comparisons behind it, and what else there is to say."""
+    """The verdict on a run: a sentence, the comparisons behind it, and notes."""
     if not run.result.get("methods", {}):
         return _search_verdict(run)
     said = _comparison_verdict(run)
@@ -63,9 +62,7 @@ def verdict(run: RunView) -> Verdict:
 
 def on_test_labels(run: RunView, noise_rate: float) -> str:
     """What wrong labels do to the score if the test part of the user's own data has as many; empty where it has not."""
-    data = None if run.config is None else run.config.data
-    split_off = data is not None and data.dataset == OWN and not data.test and data.noise == "none"
-    if not split_off or noise_rate < _SOME or samples_tested(run) != "test":
+    if noise_rate < _SOME or not tests_what_was_split_off(run):
         return ""
     return (
         f"About {100 * noise_rate:.0f} % of the training labels look wrong. If as many of the test labels are, scores "
@@ -135,7 +132,7 @@ def _search_verdict(run: RunView) -> Verdict:
 
 def _unfinished_search(run: RunView) -> Verdict:
     """How far a search has come that has no result yet."""
-    ended = [line for line in run.of("search") if isinstance(line.get("returns"), list) and line["returns"]]
+    ended = run.ended_episodes()
     if not ended or run.config is None:
         return Verdict("No record of a training that has ended, so there is nothing to judge.")
     last, of = ended[-1], run.config.search.num_episodes

@@ -1,18 +1,56 @@
 """Figures of what the weights did along trainings, the paper's two figures among these."""
 
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from autoweight.report.curves import Line, by_method, by_stage, number_of, series_of
-from autoweight.report.svg import Figure, Series
+from autoweight.report.lines import Series
+from autoweight.report.svg import Figure
 from autoweight.report.verdict import chosen_method
 from autoweight.runs.reading import RunView
 
 _MOST_CLASSES = 8  # lines that can still be told apart
-_RIGHT_AND_WRONG = {"right": "right labels", "wrong": "wrong labels"}
 _OUTLYING = 4.0  # times the usual distance from the median, and at least
 _APART = 0.02  # so far
 _WELL_BELOW = 0.9  # a smaller fall is a wobble
+
+
+class _Pair(NamedTuple):
+    """A figure of two groups of samples, where both are known."""
+
+    title: str
+    names: dict[str, str]
+    """The groups, and what they are called."""
+    what: str
+    """weight or loss, of which the means are shown."""
+    look_for: str
+
+
+_WEIGHT_OF_WRONG = _Pair(
+    "Mean weight of right and wrong labels",
+    {"right": "right labels", "wrong": "wrong labels"},
+    "weight",
+    "The further wrong labels lie below right ones, the better they are told apart.",
+)
+_LOSS_OF_WRONG = _Pair(
+    "Loss of right and wrong labels",
+    _WEIGHT_OF_WRONG.names,
+    "loss",
+    "Right labels should fall; wrong ones stay high as long as the network does not memorise them.",
+)
+_LOSS_OF_LOW = _Pair(
+    "Loss by the weights' own split",
+    {"high": "other weights", "low": "low weights"},
+    "loss",
+    "Which samples are wrong is not known here. This is the split that the weights themselves make, below and above "
+    "half of the mean weight: what they look past keeps a high loss.",
+)
+_WEIGHT_OF_RARE = _Pair(
+    "Mean weight of rare and other classes",
+    {"rare": "rare classes", "other": "other classes"},
+    "weight",
+    "Where rare classes lie above the others, their samples count more. In the paper they part late in the training.",
+)
 
 
 def weight_figures(run: RunView) -> list[Figure]:
@@ -80,43 +118,22 @@ def _groups_of(run: RunView, method: str) -> set[str]:
 
 def _memorised(run: RunView) -> Figure | None:
     """What becomes of wrong labels without weights, for comparison."""
-    if not {"right", "wrong"} <= _groups_of(run, "uniform"):
+    if not _LOSS_OF_WRONG.names.keys() <= _groups_of(run, "uniform"):
         return None
     look_for = "For comparison: without weights, wrong labels are memorised as far as their loss falls."
     if _falls(run):
         look_for = "For comparison: without weights, the wrong labels' loss falls too, and that is memorising."
-    return _pair(run, "uniform", "Loss of right and wrong labels, uniform", _RIGHT_AND_WRONG, "loss", look_for)
+    return _pair_figure(run, "uniform", _LOSS_OF_WRONG._replace(look_for=look_for))
 
 
 def _groups(run: RunView, method: str) -> list[Figure | None]:
     """Two lines each: right and wrong, rare and other, or, where no truth is known, low and high weights."""
     found = _groups_of(run, method)
-    figures = []
-    if {"right", "wrong"} <= found:
-        names = _RIGHT_AND_WRONG
-        look_for = "The further wrong labels lie below right ones, the better they are told apart."
-        figures.append(
-            _pair(run, method, f"Mean weight of right and wrong labels, {method}", names, "weight", look_for)
-        )
-        look_for = "Right labels should fall; wrong ones stay high as long as the network does not memorise them."
-        figures.append(_pair(run, method, f"Loss of right and wrong labels, {method}", names, "loss", look_for))
-    elif {"low", "high"} <= found:
-        names = {"high": "other weights", "low": "low weights"}
-        look_for = (
-            "Which samples are wrong is not known here. This is the split that the weights themselves make, below and "
-            "above half of the mean weight: what they look past keeps a high loss."
-        )
-        figures.append(_pair(run, method, f"Loss by the weights' own split, {method}", names, "loss", look_for))
-    if {"rare", "other"} <= found:
-        names = {"rare": "rare classes", "other": "other classes"}
-        look_for = (
-            "Where rare classes lie above the others, their samples count more. In the paper they part late in the "
-            "training."
-        )
-        figures.append(
-            _pair(run, method, f"Mean weight of rare and other classes, {method}", names, "weight", look_for)
-        )
-    return figures
+    truth_known = _WEIGHT_OF_WRONG.names.keys() <= found
+    pairs = [_WEIGHT_OF_WRONG, _LOSS_OF_WRONG, _WEIGHT_OF_RARE]
+    if not truth_known:
+        pairs = [_LOSS_OF_LOW, _WEIGHT_OF_RARE]
+    return [_pair_figure(run, method, pair) for pair in pairs if pair.names.keys() <= found]
 
 
 def _falls(run: RunView) -> bool:
@@ -126,15 +143,20 @@ def _falls(run: RunView) -> bool:
     return bool(values) and values[-1] < _WELL_BELOW * max(values)
 
 
-def _pair(run: RunView, method: str, title: str, names: dict[str, str], what: str, look_for: str) -> Figure | None:
+def _pair_figure(run: RunView, method: str, pair: _Pair) -> Figure | None:
     series: list[Series] = []
     xs: list[float] = []
-    for group, name in names.items():
-        found, xs = series_of(run, lambda line, group=group: number_of(_of(line, "groups").get(group), what), [method])  # type: ignore[misc]
+    for group, name in pair.names.items():
+
+        def mean(line: Line, group: str = group) -> float | None:
+            return number_of(_of(line, "groups").get(group), pair.what)
+
+        found, xs = series_of(run, mean, [method])
         series += [Series(name, one.values, one.band) for one in found]
     if not series or len({len(one.values) for one in series}) > 1:
         return None
-    return by_stage(run, title, look_for, xs, series, f"mean {what}", zero=True)
+    title = f"{pair.title}, {method}"
+    return by_stage(run, title, pair.look_for, xs, series, f"mean {pair.what}", zero=True)
 
 
 def _effective(run: RunView) -> Figure | None:
@@ -158,13 +180,12 @@ def _classes(run: RunView, method: str) -> Figure | None:
     many = len(seen) > _MOST_CLASSES
     chosen = _outlying(last, seen) if many else sorted(seen, key=lambda k: last[k])
     names = _class_names(run, method, len(last))
-    series = [_all_classes(rows, len(seen))] * many
+    series = [_all_classes(rows, len(seen))] if many else []
     series += [Series(names[k], [values[k] if k < len(values) else None for _, values in rows]) for k in chosen]
     which = "all classes"
     if many:
-        which = "shaded from the least to the most class, with those that end far from the others"
-    if many and not chosen:
-        which = "shaded from the least to the most class; none ends far from the others"
+        apart = ", with those that end far from the others" if chosen else "; none ends far from the others"
+        which = f"shaded from the least to the most class{apart}"
     look_for = f"One seed, {which}. A class far below the others is being forgotten, or has the most wrong labels."
     return by_stage(run, f"Mean weight by class, {method}", look_for, [x for x, _ in rows], series, "mean weight")
 

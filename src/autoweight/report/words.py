@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -136,29 +137,32 @@ def _trust(info: dict[str, Any]) -> str:
 
 
 def _describe_stage(strategy: Strategy, stage: int) -> str:
-    weights = [_weights(strategy, stage, column) for column in range(len(strategy.rule.features))]
+    rule = strategy.rule
+    scales = [scale_of(rule, name) for name in rule.features]
+    weights = [
+        weights_at(strategy, stage, column, scale.values, rule.normalised) for column, scale in enumerate(scales)
+    ]
     if max(map(max, weights)) < _NOTHING:
         return (
             f"hardly any sample counts; only those far from average in several respects have weights above {_NOTHING}"
         )
-    named = zip(strategy.rule.features, weights, strict=True)
-    above = _ABOVE | ({"label": "samples of the last classes"} if strategy.rule.label_feature == "raw" else {})
-    return "; ".join(_describe_feature(above[name], scale_of(strategy.rule, name), *three) for name, three in named)
+    above = _ABOVE | ({"label": "samples of the last classes"} if rule.label_feature == "raw" else {})
+    told = zip(rule.features, scales, weights, strict=True)
+    return "; ".join(_describe_feature(above[name], scale, *three) for name, scale, three in told)
 
 
 def _percent(stage: int, strategy: Strategy) -> str:
     return f"{100 * stage / strategy.num_stages:.0f} %"
 
 
-def _weights(strategy: Strategy, stage: int, column: int) -> list[float]:
-    """Weights at three values of a feature, such as one deviation below, at, and one above average, the others at 0.
-
-    If they are normalised, then among these three.
-    """
-    features = torch.zeros(3, len(strategy.rule.features))
-    features[:, column] = torch.tensor(scale_of(strategy.rule, strategy.rule.features[column]).values)
+def weights_at(
+    strategy: Strategy, stage: int, column: int, values: Sequence[float], normalised: bool = False
+) -> list[float]:
+    """The weights at these values of one feature, with the others at 0; if `normalised`, to a mean of 1 among them."""
+    features = torch.zeros(len(values), len(strategy.rule.features))
+    features[:, column] = torch.tensor(values)
     strategy_params = strategy.table[stage, : features.shape[1] + 1].cpu()
-    weights: list[float] = weigh(features, strategy_params, strategy.rule.normalised).tolist()
+    weights: list[float] = weigh(features, strategy_params, normalised).tolist()
     return weights
 
 

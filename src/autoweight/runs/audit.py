@@ -24,7 +24,7 @@ ASKED = "audit.json"
 
 
 class Audit(NamedTuple):
-    """What an audit of a run came to."""
+    """The audit of a run."""
 
     method: str
     seed: int

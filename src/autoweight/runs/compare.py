@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -16,7 +16,7 @@ from autoweight.config import Knob, RunConfig
 from autoweight.data import Pool, Splits, check_training_data, load_pool
 from autoweight.data.digests import digests
 from autoweight.data.streamed import Streamed, warn_of_skipped
-from autoweight.errors import RunError, require
+from autoweight.errors import require
 from autoweight.methods import TrainingFacts, check_knobs, make_method
 from autoweight.methods.early_stop import EARLY_STOP
 from autoweight.methods.method import Method
@@ -24,6 +24,7 @@ from autoweight.models import make_network
 from autoweight.ranks import ALONE, Ranks
 from autoweight.runs.audit import check_audit
 from autoweight.runs.folder import RunFolder
+from autoweight.runs.jobs import Job, collect, ended
 from autoweight.runs.result import score_key
 from autoweight.runs.samples import Columns, sample_columns, samples_file, write_columns
 from autoweight.storage.checkpoint import CheckpointFile
@@ -31,18 +32,10 @@ from autoweight.storage.shared import SharedCheckpointFile
 from autoweight.strategy.files import RUN_FILE
 from autoweight.training.checks import check_method, check_training, warn_where_far
 from autoweight.training.device import check_device, few_threads, isolated
-from autoweight.training.evaluate import judge
+from autoweight.training.evaluate import Judged, judge
 from autoweight.training.loop import StageReport, Trained, Training, check_side_by_side, train
 from autoweight.training.split import check_split
 from autoweight.training.task import TASKS
-
-
-class Job(NamedTuple):
-    """One training of a comparison."""
-
-    method: str
-    seed: int
-
 
 Listener = Callable[[int, int, str], Any]  # stages done over all trainings, stages in all, what is being done
 
@@ -109,7 +102,7 @@ class Comparison:
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Methods that go by what nobody knows here, and why they are left out."""
+        """Methods that need what is not known here, and why they are left out."""
         data, said = self.config.data, {}
         if self.pool.trusted is None and data.val_size == 0:
             said[EARLY_STOP] = f"stops where trusted samples say, and there are none: {self._trust}"
@@ -144,30 +137,32 @@ class Comparison:
             _check_same_strategy(self.config, folder)
         together, apart = (ranks, ALONE) if self.split else (ALONE, ranks)
         groups = self.groups()
+        left = ranks.share([group for group in groups if not all(ended(folder, job) for job in group)])
         stages = self.config.training.num_stages
-        left = ranks.share([group for group in groups if not all(_ended(folder, job) for job in group)])
-        total = sum(map(len, groups)) * stages
-        done_before = total - sum(map(len, left)) * stages
+        total, to_do = (stages * sum(map(len, jobs)) for jobs in (groups, left))
         stages_done, reached = apart.counter(), Counter[Job]()
+
+        def report(group: list[Job], job: Job, stage: StageReport) -> None:
+            """Log a stage of a job, and tell how far all jobs are."""
+            ranks.beat()
+            scores = {name: value for name, value in vars(stage).items() if value is not None}
+            folder.log({"event": "stage", **job._asdict(), **scores})
+            done = total - to_do + stages_done(stage.stage + 1 - reached[job])
+            reached[job] = stage.stage + 1
+            listen(done, total, f"training {', '.join(f'{job.method} {job.seed}' for job in group)}")
+
         for group in apart.deal(left):
-
-            def report(job: Job, stage: StageReport, group: list[Job] = group) -> None:
-                ranks.beat()
-                scores = {name: value for name, value in vars(stage).items() if value is not None}
-                folder.log({"event": "stage", **job._asdict(), **scores})
-                done = done_before + stages_done(stage.stage + 1 - reached[job])
-                reached[job] = stage.stage + 1
-                listen(done, total, f"training {', '.join(f'{job.method} {job.seed}' for job in group)}")
-
             checkpoint = SharedCheckpointFile(folder.checkpoint_path(_checkpoint_name(group)), together)
-            for job, outcome in zip(group, self._train(group, folder, checkpoint, report, together), strict=True):
+            outcomes = self._train(group, folder, checkpoint, partial(report, group), together)
+            for job, outcome in zip(group, outcomes, strict=True):
                 folder.log({"event": "failed" if "why" in outcome else "trained", **job._asdict(), **outcome})
             checkpoint.remove()
         ranks.wait_for_all()
         skipped = _say_skipped(self.pool, ranks)
-        if ranks.first:
-            folder.take_in_ranks()
-        return ranks.share(self._collect(folder) | skipped if ranks.first else {})
+        if not ranks.first:
+            return ranks.share({})
+        folder.take_in_ranks()
+        return ranks.share(collect(folder, self.shown_methods(), self.config.seeds, self.score) | skipped)
 
     def _train(
         self,
@@ -214,42 +209,26 @@ class Comparison:
         )
 
     def _test(self, one: Trained, splits: Splits) -> tuple[dict[str, Any], Columns]:
-        """Scores on the test part, of the network, of what is evaluated beside it, and of the best stage; and samples.
+        """Test scores of a training's network, of what is evaluated beside it, and of the best stage; and its samples.
 
-        The samples' columns say on which of the test part the network, and that of the best stage, were right.
+        The samples' columns also say which test samples the network got right, and the network of the best stage.
         """
-        training = self.config.training
-        task = TASKS[training.task]
-        first = judge(one.slot.method.networks[0], splits.test, task, training.precision)
-        tested = {self.score: first.score}
+        training, best = self.config.training, one.best
+
+        def on_test(network: nn.Module) -> Judged:
+            return judge(network, splits.test, TASKS[training.task], training.precision)
+
+        last = on_test(one.slot.method.networks[0])
+        tested: dict[str, Any] = {self.score: last.score}
         for name, network in one.slot.evaluated().items():
-            tested[f"{self.score}_{name}"] = judge(network, splits.test, task, training.precision).score
+            tested[f"{self.score}_{name}"] = on_test(network).score
+        if best is not None:
+            tested |= {"best_stage": best.stage, f"best_{self.score}": best.test_score}
         columns = sample_columns(one.slot.method, splits.train, training.precision)
-        rights = {"test_right": first.right, "best_right": one.best and one.best.right}
+        rights = {"test_right": last.right, "best_right": None if best is None else best.right}
         columns |= {name: right.cpu().numpy() for name, right in rights.items() if right is not None}
         columns["test_count"] = np.array(len(splits.test))
-        if one.best is None:
-            return tested, columns
-        return {**tested, "best_stage": one.best.stage, f"best_{self.score}": one.best.test_score}, columns
-
-    def _collect(self, folder: RunFolder) -> dict[str, Any]:
-        results: dict[str, Any] = {}
-        failed: list[str] = []
-        for method in self.shown_methods():
-            trained = "uniform" if method == EARLY_STOP else method
-            lines = [_ended(folder, Job(trained, seed)) or {} for seed in self.config.seeds]
-            whys = [line["why"] for line in lines if "why" in line]
-            if whys:
-                failed += [why for why in whys if why not in failed]
-            elif method == EARLY_STOP:
-                best = {self.score: f"best_{self.score}", "train_seconds": "train_seconds", "best_stage": "best_stage"}
-                results[method] = {name: [line[key] for line in lines] for name, key in best.items()}
-            else:
-                keys = [key for key in lines[0] if key.startswith(self.score) or key == "train_seconds"]
-                results[method] = {key: [line[key] for line in lines] for key in keys}
-        if not results:
-            raise RunError(failed[0])
-        return {"methods": results, **({"failed": failed} if failed else {})}
+        return tested, columns
 
 
 def prepare(config: RunConfig, pool: Pool | None = None, ranks: Ranks = ALONE) -> Comparison:
@@ -285,12 +264,6 @@ def _check_same_strategy(config: RunConfig, folder: RunFolder) -> None:
         f"{path} has changed since this run began: put the former file back, or choose another --out.",
     )
     folder.log({"event": "strategy", "digest": digest})
-
-
-def _ended(folder: RunFolder, job: Job) -> dict[str, Any] | None:
-    """The line that a training ends with, if it has."""
-    lines = (folder.find(event=event, **job._asdict()) for event in ("trained", "failed"))
-    return next((line for line in lines if line), None)
 
 
 def _checkpoint_name(jobs: Sequence[Job]) -> str:

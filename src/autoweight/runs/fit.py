@@ -33,7 +33,7 @@ from autoweight.training.task import TASKS
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a training came to."""
+    """A trained network, and all that is known of its training."""
 
     network: nn.Module
     """Trained, and set to evaluate."""
@@ -53,7 +53,7 @@ class Fitted:
     skipped: dict[int, str] = field(default_factory=dict)
     """Samples that could not be read and were skipped: positions in the data set, and why."""
     _judge: Weigher | None = field(default=None, repr=False)
-    """The weigher with the memory of this training, whatever it is used for later."""
+    """A copy of the weigher, whose memory stays that of this training where `weigher` is used again."""
 
     @cached_property
     def issues(self) -> Any:
@@ -100,7 +100,7 @@ def fit(
     reading = Reading(collate_fn, num_workers, bad_samples, label_key)
     given = {"training": train_data, "validation": val_data, "test": test_data}
     parts = _read(given, task, reading, stream, device)
-    train_part, val, test = parts["training"], parts.get("validation"), parts.get("test")
+    train_part, val = parts["training"], parts.get("validation")
     training = training or sensible_training(len(train_part))
     check_training_data(train_part, val, training.batch_size)
     check_training(make_model, train_part, training, device)
@@ -120,17 +120,24 @@ def fit(
         if trained.failure:
             raise RunError(trained.failure)
         network = trained.slot.method.networks[0].eval()
-        test_score, val_score = (
-            None if part is None else score(network, part, TASKS[task], training.precision) for part in (test, val)
-        )
+        judged = [name for name in parts if name != "training"]
+        scores = {name: score(network, parts[name], TASKS[task], training.precision) for name in judged}
     for name, part in parts.items():
         warn_of_skipped(part, "" if name == "training" else name)
-    skipped = dict(train_part.bad) if isinstance(train_part, Streamed) else {}
     own = weigher_of(method)
     if isinstance(own, Remembering):
         own.release()
-    labels, positions = train_part.labels.cpu(), train_part.source.cpu()
-    return Fitted(network, history, own, labels, positions, val_score, test_score, skipped, copy(own))
+    return Fitted(
+        network=network,
+        history=history,
+        weigher=own,
+        labels=train_part.labels.cpu(),
+        positions=train_part.source.cpu(),
+        val_score=scores.get("validation"),
+        test_score=scores.get("test"),
+        skipped=dict(train_part.bad) if isinstance(train_part, Streamed) else {},
+        _judge=copy(own),
+    )
 
 
 def _read(

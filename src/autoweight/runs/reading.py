@@ -1,6 +1,5 @@
 """What a run has written so far, read back leniently: a run may still go on, be killed, or be damaged in places."""
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import isfinite
@@ -11,8 +10,7 @@ from autoweight.config import RunConfig
 from autoweight.config.files import load_config
 from autoweight.errors import UserError
 from autoweight.methods import METHODS, told_of
-from autoweight.methods.early_stop import EARLY_STOP
-from autoweight.runs.result import recovered_fractions, score_key
+from autoweight.runs.result_reading import is_number, parse_json, read_result, result_so_far
 from autoweight.runs.samples import Columns, read_columns, samples_file
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy import Rule, Strategy
@@ -23,7 +21,7 @@ _WHOLE = ("seed", "stage", "episode")
 
 @dataclass
 class RunView:
-    """A run as somebody sees it who looks at its folder."""
+    """What a run's folder tells of it."""
 
     path: Path
     config: RunConfig | None
@@ -73,6 +71,11 @@ class RunView:
         """The metrics lines of an event."""
         return [line for line in self.lines if line.get("event") == event]
 
+    def ended_episodes(self, doing: str = "") -> list[dict[str, Any]]:
+        """The lines that end a search's episodes, with their returns; `doing` may be searching or choosing alone."""
+        lines = (line for line in self.of("search") if doing in ("", line.get("doing")))
+        return [line for line in lines if isinstance(line.get("returns"), list) and line["returns"]]
+
     def samples(self, method: str, seed: int, only: Collection[str] = ()) -> Columns | None:
         """What a training left of its samples, or `only` these columns of it."""
         return read_columns(samples_file(self.path, method, seed), only)
@@ -92,7 +95,7 @@ def read_run(path: Path) -> RunView:
     path = path.resolve()  # the page goes anywhere, and its commands are to be run from anywhere
     missing: list[str] = []
     config = _config(path, missing)
-    result = _result(path / "result.json", missing)
+    result = read_result(path / "result.json", missing)
     begun = result is not None or any((path / "samples").glob("*.npz"))
     lines = _lines(path / "metrics.jsonl", missing, begun)
     if result is None:
@@ -101,7 +104,7 @@ def read_run(path: Path) -> RunView:
         then = " This is what metrics.jsonl tells." if lines else ""
         missing.append(f"result.json is damaged: remove it, and --resume makes it anew.{then}")
     strategy = _strategy(path, config, missing)
-    return RunView(path, config, lines, result or _so_far(lines, config), bool(result), strategy, missing)
+    return RunView(path, config, lines, result or result_so_far(lines, config), bool(result), strategy, missing)
 
 
 def told(method: str) -> str:
@@ -129,7 +132,7 @@ def _lines(path: Path, missing: list[str], begun: bool) -> list[dict[str, Any]]:
     lines = []
     for row in rows:
         try:
-            line = _parsed(row)
+            line = parse_json(row)
         except (ValueError, RecursionError):
             line = None
         if isinstance(line, dict) and _is_whole(line):
@@ -151,95 +154,8 @@ def _is_whole(line: dict[str, Any]) -> bool:
         return False
     lists = [weights.get(name) or [] for name in ("by_class", "quantiles")]
     return all(isinstance(line.get(key, 0), int) for key in _WHOLE) and all(
-        isinstance(values, list) and all(value is None or _is_number(value) for value in values) for values in lists
+        isinstance(values, list) and all(value is None or is_number(value) for value in values) for values in lists
     )
-
-
-def _parsed(text: str) -> Any:
-    """What JSON says, with None for numbers that are not finite."""
-    return json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
-
-
-def _finite(text: str) -> float | None:
-    return float(text) if isfinite(float(text)) else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float)
-
-
-def _result(path: Path, missing: list[str]) -> dict[str, Any] | None:
-    """What result.json says: nothing where it is damaged, None where there is none."""
-    try:
-        result = _parsed(path.read_text())
-    except OSError:
-        return None
-    except (ValueError, RecursionError):
-        result = None
-    if not isinstance(result, dict) or not isinstance(result.get("methods"), dict):
-        return {}
-    score = str(result.get("score", "test_accuracy"))
-    sound = {name: values for name, values in result["methods"].items() if _is_sound(values, score)}
-    missing += [f"result.json: what {name} reached cannot be read." for name in result["methods"] if name not in sound]
-    seeds, failed = result.get("seeds"), result.get("failed")
-    count = max((len(values[score]) for values in sound.values()), default=0)
-    known = {seed for seed in seeds if isinstance(seed, int)} if isinstance(seeds, list) else set()
-    if len(known) < count:
-        missing.append("result.json: its seeds cannot be read; they are counted from 0 here.")
-        seeds = list(range(count))
-    recovered, search, skipped = result.get("recovered"), result.get("search"), result.get("skipped")
-    for part, count in skipped.items() if isinstance(skipped, dict) else ():
-        missing.append(f"{count} samples of the {part} part could not be read and were skipped.")
-    return result | {
-        "methods": sound,
-        "seeds": seeds if known or count else [],
-        "failed": failed if isinstance(failed, list) else [],
-        "recovered": recovered if isinstance(recovered, dict) else {},
-        "search": search if isinstance(search, dict) else {},
-    }
-
-
-def _is_sound(values: Any, score: str) -> bool:
-    """Whether these are a method's scores and seconds."""
-    columns = [values.get(score), values.get("train_seconds")] if isinstance(values, dict) else [None]
-    return all(isinstance(column, list) and column and all(map(_is_number, column)) for column in columns)
-
-
-def _so_far(lines: list[dict[str, Any]], config: RunConfig | None) -> dict[str, Any]:
-    """As much of a result as trainings that have ended tell: of each method, the seeds that it has."""
-    score = score_key(config) if config is not None else "test_accuracy"
-    ended: dict[str, dict[int, tuple[Any, Any]]] = {}
-    for line in lines:
-        if line.get("event") == "trained":
-            method, seed, seconds = str(line.get("method")), int(line.get("seed") or 0), line.get("train_seconds")
-            found = {method: line.get(score)} | ({EARLY_STOP: line.get(f"best_{score}")} if method == "uniform" else {})
-            for name, reached in found.items():
-                if _is_number(reached):
-                    ended.setdefault(name, {})[seed] = (reached, seconds if _is_number(seconds) else 0.0)
-    methods = {}
-    for name, of_seeds in ended.items():
-        seeds = sorted(of_seeds)
-        scores, seconds = zip(*(of_seeds[seed] for seed in seeds), strict=True)
-        methods[name] = {"seeds": seeds, score: list(scores), "train_seconds": list(seconds)}
-    return {
-        "recipe": config.recipe if config is not None else "",
-        "seeds": sorted({seed for of_seeds in ended.values() for seed in of_seeds}),
-        "score": score,
-        "methods": methods,
-        "recovered": _recovered_so_far(ended),
-    }
-
-
-def _recovered_so_far(ended: dict[str, dict[int, tuple[Any, Any]]]) -> dict[str, float]:
-    """How much of the oracle's gap each method closes, on the seeds that it has in common with both ends."""
-    recovered = {}
-    for name in ended:
-        among = {one: ended[one] for one in (name, "uniform", "oracle") if one in ended}
-        seeds = sorted(set.intersection(*map(set, among.values())))
-        scores = {one: [of_seeds[seed][0] for seed in seeds] for one, of_seeds in among.items()}
-        if seeds and (found := recovered_fractions(scores)):
-            recovered[name] = found[name]
-    return recovered
 
 
 def _strategy(path: Path, config: RunConfig | None, missing: list[str]) -> Strategy | None:

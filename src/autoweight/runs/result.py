@@ -1,4 +1,4 @@
-"""What a run comes to: the content of result.json."""
+"""The result of a run: the content of result.json."""
 
 import platform
 from pathlib import Path

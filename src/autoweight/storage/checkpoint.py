@@ -17,7 +17,7 @@ _ZIP = b"PK\x03\x04"  # what torch.save begins with
 
 
 class AnotherJobError(UserError):
-    """The checkpoint is whole, but of another job. The command line words it anew: a run has no file to choose."""
+    """The checkpoint is whole, but of another job. The command line has other words for it: a run names no file."""
 
 
 class CheckpointFile:
@@ -63,7 +63,7 @@ class CheckpointFile:
         return None
 
     def peek(self) -> dict[str, Any] | None:
-        """The newest whole checkpoint, for who only looks: nothing is changed, and nothing raised."""
+        """The newest whole checkpoint, to look at only: damaged files stay as they are, and nothing is raised."""
         for path in (self.path, self.reserve):
             try:
                 if (state := _read(path)) is not None:

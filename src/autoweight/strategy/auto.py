@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import UserError
-from autoweight.strategy.census import Census, Sizes
+from autoweight.strategy.census import Census, Evidence, Sizes
 from autoweight.strategy.features import View
 from autoweight.strategy.memory import RATE, SLOPE, Memory, Taken
 from autoweight.strategy.remembering import Remembering
@@ -64,18 +64,22 @@ class Auto(Remembering):
         captured = isinstance(progress, Tensor) or torch.compiler.is_compiling()
         if memory.may_wait(places.shape[0]) and (self.driven or not captured):
             verdict = memory.waiting.put(look, labels, places, valid, progress)
-            moved = RATE * (look.margins() - memory.columns["margin"].gather(0, places))
             if not captured:
                 self.after_replay(places.shape[0])
-            return verdict.weights(moved)
+            return verdict.weights(look.margins())
         if not captured:
             self.settle()  # batches were smaller before, perhaps
-        return self._visit(memory, places, look, labels, valid, progress)
+        done = torch.as_tensor(progress, dtype=torch.float32, device=labels.device)
+        right, sizes, _ = self._visit(memory, places, look, labels, valid, done)
+        weights = right / memory.class_means().gather(0, labels)
+        return weights * self._rarity(memory.census, sizes, done).gather(0, labels)
 
     def after_replay(self, num_labels: int) -> None:
-        """Remember the visits that wait once they are enough."""
+        """Remember the visits that wait once they are enough, or where no more will, as after a smaller batch."""
         memory = self.memory
-        if memory is not None and memory.may_wait(num_labels) and memory.waiting.due(num_labels, memory.num_samples):
+        if memory is None:
+            return
+        if not memory.may_wait(num_labels) or memory.waiting.due(num_labels, memory.num_samples):
             self.settle()
 
     def settled(self) -> "Auto":
@@ -92,45 +96,48 @@ class Auto(Remembering):
         memory = self.memory
         if memory is None or not memory.waiting.count:
             return
-        places, look, labels = memory.waiting.take()
-        everyone, progress = torch.ones_like(labels, dtype=torch.bool), memory.waiting.progress
-        self._visit(memory, places, look, labels, everyone, progress)
+        progress = memory.waiting.progress
+        for places, look, labels in memory.waiting.taken():
+            everyone = torch.ones_like(labels, dtype=torch.bool)
+            _, _, evidence = self._visit(memory, places, look, labels, everyone, progress)
         for known in memory.known():
-            memory.waiting.judge(known, self._verdict(memory, known, progress))
+            memory.waiting.judge(known, self._verdict(memory, known, evidence, progress))
 
-    def _verdict(self, memory: Memory, places: Tensor, progress: Tensor) -> Verdict:
+    def _verdict(self, memory: Memory, places: Tensor, evidence: Evidence, progress: Tensor) -> Verdict:
         """What is made of samples by all that is remembered now."""
         labels, taken = memory.remembered(places)
-        doubt, slope = self._doubt(memory.census, taken, progress)
+        doubt, slope = _doubt(evidence, taken)
         right = 1 - doubt.sigmoid()
         spared = memory.still_spared(right, taken, labels, places, progress)
         scale = self._rarity(memory.census, taken.sizes, progress) / memory.class_means()
-        return Verdict(-doubt, slope, spared.where(spared > right, 0), scale.gather(0, labels))
+        at_zero = -doubt - slope * RATE * memory.columns["margin"][places]
+        return Verdict(at_zero, slope * RATE, spared.where(spared > right, 0), scale.gather(0, labels))
 
     def _visit(
-        self, memory: Memory, places: Tensor, look: Look, labels: Tensor, valid: Tensor, progress: float | Tensor
-    ) -> Tensor:
-        """The weights of samples that are visited."""
-        census, device = memory.census, labels.device
+        self, memory: Memory, places: Tensor, look: Look, labels: Tensor, valid: Tensor, progress: Tensor
+    ) -> tuple[Tensor, Sizes, Evidence]:
+        """Visit samples, and give the probabilities that their labels are right, and what these come from."""
         self._testify(memory, places, valid)
-        margins = memory.margins(look, labels, places, torch.full((), RATE, device=device), valid)
+        margins = memory.margins(look, labels, places, torch.full((), RATE, device=labels.device), valid)
         taken = memory.relative(margins, labels, places, valid)
-        done = torch.as_tensor(progress, dtype=torch.float32, device=device)
-        doubt, _ = self._doubt(census, taken, done)
-        right = memory.spared(1 - doubt.sigmoid(), taken, labels, places, valid, done)
-        return memory.scaled(right, labels, valid) * self._rarity(census, taken.sizes, done).gather(0, labels)
+        evidence = self._evidence(memory.census, taken.sizes, progress)
+        doubt, _ = _doubt(evidence, taken)
+        right = memory.spared(1 - doubt.sigmoid(), taken, labels, places, valid, progress)
+        memory.census.follow_weights(right, labels, valid)
+        return right, taken.sizes, evidence
 
-    def _doubt(self, census: Census, taken: Taken, progress: Tensor) -> tuple[Tensor, Tensor]:
-        """The log-odds that labels are wrong, but for sparing, and how much of them a margin takes away."""
-        strength, share = self._evidence(census, taken, progress)
-        slope = slope_of(strength)
-        return prior_odds(strength, share.gather(0, taken.believed)) - slope * taken.relative, slope
-
-    def _evidence(self, census: Census, taken: Taken, progress: Tensor) -> tuple[Tensor, Tensor]:
-        return census.evidence(taken.on_trial, taken.sizes)
+    def _evidence(self, census: Census, sizes: Sizes, progress: Tensor) -> Evidence:
+        return census.evidence(sizes)
 
     def _rarity(self, census: Census, sizes: Sizes, progress: Tensor) -> Tensor:
         return census.rarity(progress, sizes)
+
+
+def _doubt(evidence: Evidence, taken: Taken) -> tuple[Tensor, Tensor]:
+    """The log-odds that labels are wrong, but for sparing, and how much of them a margin takes away."""
+    strength = evidence.against(taken.on_trial)
+    slope = slope_of(strength)
+    return prior_odds(strength, evidence.prior.gather(0, taken.believed)) - slope * taken.relative, slope
 
 
 def probability_wrong(margins: Tensor, strength: Tensor, share: Tensor) -> Tensor:

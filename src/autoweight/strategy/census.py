@@ -89,12 +89,28 @@ class Margins(NamedTuple):
     """How much more often labels are confirmed than by chance, if classes were equally frequent: Bennett's S."""
 
 
+class Evidence(NamedTuple):
+    """How far contradicted labels may be taken for wrong, from 0 to 1."""
+
+    on_trial: Tensor
+    """Those of samples on trial, for which suspicion is enough."""
+    others: Tensor
+    prior: Tensor
+    """The share of contradicted labels in each class believed in, `[classes]`."""
+
+    def against(self, on_trial: Tensor) -> Tensor:
+        """How far single labels may be."""
+        return torch.where(on_trial, self.on_trial, self.others)
+
+
 class Census:
     """Counts over the samples visited; its tensors change in place."""
 
     def __init__(self, tensors: dict[str, Tensor]) -> None:
         self.counts = tensors["counts"]  # by label, [classes, 2]: samples visited, and the sum of their margins
-        self.believed = tensors["believed"]  # by the class believed in, [classes, 8]: `row`s of samples on trial
+        self.believed = tensors[
+            "believed"
+        ]  # by the class believed in, [classes, 8]: what is `counted` of samples on trial
         self.num_visits = tensors["num_visits"]
         self.taken_back = tensors["taken_back"]  # shares of those on trial: contradicted, and then confirmed
         self.opened = tensors["opened"]  # whether there was evidence at the last look
@@ -141,7 +157,7 @@ class Census:
         return Sizes(of_classes, samples, visits, seen, small, share, batch)
 
     def move(self, rows: Tensor, classes: Tensor, counted: Tensor, now: Tensor) -> None:
-        """`row`s of samples and the classes believed in, both `[2, batch]`, before and after.
+        """What is `counted` of samples, and the classes believed in, both `[2, batch]`, before and after.
 
         Some were `counted` before, and some are `now`.
         """
@@ -182,13 +198,13 @@ class Census:
             1 - all_against.maximum(all_raw) / everyone / (1 - 1 / max(len(sums), 2)),
         )
 
-    def evidence(self, on_trial: Tensor, sizes: Sizes) -> tuple[Tensor, Tensor]:
-        """How far contradicted labels may be taken for wrong, 0 to 1, and the share of them in each class believed in.
+    def evidence(self, sizes: Sizes) -> Evidence:
+        """How far contradicted labels may be taken for wrong.
 
         A wrong label is contradicted as firmly as right ones of the same look are confirmed: margins fall into two
         groups. That is read off the shape of the margins, not their size, which differs with the noise, the class, the
         decay and how long the training has run; and nobody is believed who does no better than chance. It may still be
-        a label that is learned slowly. So it is suspicion, which is enough to leave out the samples `on_trial`. It is
+        a label that is learned slowly. So it is suspicion, which is enough to leave out samples on trial. It is
         evidence against all if the network goes on contradicting what it does not train on. Weights change the margins
         that they come from, so that weak evidence would feed itself: it has to pass a switch, at one half. Whether it
         has is kept in `opened`.
@@ -203,10 +219,10 @@ class Census:
         passes = evidence**_SWITCH
         strength = passes / (passes + (1 - evidence) ** _SWITCH) * sizes.seen
         self.opened.copy_(strength > 0.5)
-        each = torch.where(on_trial, (suspicion * sizes.seen).maximum(strength), strength)
-        return each.float(), margins.contradicted.float()
+        on_trial = (suspicion * sizes.seen).maximum(strength)
+        return Evidence(on_trial.float(), strength.float(), margins.contradicted.float())
 
-    def assumed(self, progress: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+    def assumed(self, progress: Tensor, seen: Tensor) -> Evidence:
         """The same where labels are known to be wrong: all that is asked is that the network beats chance.
 
         By less and less up to the middle of the training: what it does not know by then, it will rather memorise.
@@ -216,8 +232,8 @@ class Census:
             early + (late - early) * ramp(progress, 0.0, 0.5)
             for early, late in zip(_KNOWLEDGE, _LATE_KNOWLEDGE, strict=True)
         )
-        knowledge = ramp(margins.agreement, low, high) * seen
-        return knowledge.float(), margins.contradicted.float()
+        knowledge = (ramp(margins.agreement, low, high) * seen).float()
+        return Evidence(knowledge, knowledge, margins.contradicted.float())
 
     def rarity(self, progress: Tensor, sizes: Sizes, made: bool = False) -> Tensor:
         """Inverse frequency to a power that grows late, `[classes]`, with a mean of 1 over the samples.
@@ -270,7 +286,7 @@ def whole(values: Tensor) -> Tensor:
     return (values * FIXED_POINT).round()
 
 
-def row(margins: Tensor, raw: Tensor) -> Tensor:
+def counted(margins: Tensor, raw: Tensor) -> Tensor:
     """What is counted of a sample, in fixed point: itself, whether its margin, and its `raw` one, is below 0, how far.
 
     Then come four powers of its margin.

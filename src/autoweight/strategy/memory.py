@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import UserError
-from autoweight.strategy.census import Census, Sizes, row
+from autoweight.strategy.census import Census, Sizes, counted
 from autoweight.strategy.history import History
 from autoweight.strategy.sparing import Sparing
-from autoweight.strategy.waiting import Look, Waiting, may_wait
+from autoweight.strategy.waiting import NOTHING_WAITS, Look, Waiting, may_wait
 
 RATE = 0.2  # of the memory: about the last five visits count
 SLOPE = 16.0  # log-odds of a right label per unit of margin
@@ -27,7 +27,7 @@ _MORE = 8  # part of its room that a memory grows by at least
 _AT_ONCE = 2**20  # samples that are gone through at a time
 _LARGE = 2000  # samples: of smaller sets too few are on trial to tell who may be spared, and classes are soon forgotten
 
-_EMPTY: dict[str, tuple[torch.dtype, float, *tuple[int, ...]]] = {
+_EMPTY: dict[str, tuple[torch.dtype, float | tuple[float, ...]]] = {
     "label": (torch.int32, -1),
     "margin": (torch.float32, 0),
     "lowest": (torch.float32, _NEVER_LOW),
@@ -36,13 +36,9 @@ _EMPTY: dict[str, tuple[torch.dtype, float, *tuple[int, ...]]] = {
     "taken_for": (torch.int32, -1),
     "own": (torch.float32, -1),
     "loss": (torch.float32, -1),
-    "waiting": (torch.float32, -1, 4),
-    "log_odds": (torch.float32, 100),
-    "slope": (torch.float32, 0),
-    "least": (torch.float32, 0),
-    "scale": (torch.float32, 1),
+    "waiting": (torch.float32, NOTHING_WAITS),
 }
-"""Per-sample columns: their type, what stands there before the first visit, and how wide they are beyond one number."""
+"""Per-sample columns: their type, and what stands there before the first visit, a number or several."""
 
 
 class _Visit(NamedTuple):
@@ -102,10 +98,10 @@ class Memory:
     @classmethod
     def empty(cls, num_samples: int, num_classes: int, device: torch.device | str = "cpu") -> "Memory":
         """A memory of samples that were never seen."""
-        columns = {
-            name: torch.full((num_samples, *width), empty, dtype=dtype, device=device)
-            for name, (dtype, empty, *width) in _EMPTY.items()
-        }
+        columns = {}
+        for name, (dtype, empty) in _EMPTY.items():
+            row = torch.tensor(empty, dtype=dtype, device=device)
+            columns[name] = row.expand(num_samples, *row.shape).clone()
         sums = torch.zeros(num_classes, 3, dtype=torch.long, device=device)
         return cls({**columns, "loss_sums": sums, **_counts(num_classes, device)})
 
@@ -202,11 +198,11 @@ class Memory:
         old = self.columns["relative"].gather(0, indices)
         both = torch.stack([old, new])
         classes = torch.where((both < 0) & (rivals >= 0), rivals, labels)
-        counted = (old != _NONE) & valid
+        was_on_trial = (old != _NONE) & valid
         taken = self._taken(new, classes[1], labels, indices, valid, sizes)
         self._put("relative", indices, old, torch.where(taken.on_trial, new, _NONE), valid)
-        self.census.move(row(both, means), classes, counted, taken.on_trial)
-        self.census.follow((old < 0) & counted & taken.on_trial, now + leniency, sizes)
+        self.census.move(counted(both, means), classes, was_on_trial, taken.on_trial)
+        self.census.follow((old < 0) & was_on_trial & taken.on_trial, now + leniency, sizes)
         return taken
 
     def remembered(self, places: Tensor) -> tuple[Tensor, Taken]:
@@ -280,11 +276,6 @@ class Memory:
         self._put("own", indices, old, new, valid)
         return new
 
-    def scaled(self, weights: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
-        """Weights of about 1 in the mean."""
-        self.census.follow_weights(weights, labels, valid)
-        return weights / self.class_means().gather(0, labels)
-
     def class_means(self) -> Tensor:
         """What weights of each class are taken relative to: of small sets its own mean, of large ones halfway to it."""
         return self.census.class_means() if self.num_samples < _LARGE else self.census.halfway_class_means()
@@ -294,8 +285,10 @@ class Memory:
     ) -> Tensor:
         """Log-odds that labels are right, given their margins and how many are contradicted, times how far to trust."""
         taken = self.relative(margins, labels, indices, valid)
-        strength, prior = self.census.evidence(taken.on_trial, taken.sizes)
-        belief = strength * (SLOPE * taken.relative - torch.logit(prior).gather(0, taken.believed))
+        evidence = self.census.evidence(taken.sizes)
+        belief = evidence.against(taken.on_trial) * (
+            SLOPE * taken.relative - torch.logit(evidence.prior).gather(0, taken.believed)
+        )
         return raised(belief, self.spared(belief.sigmoid(), taken, labels, indices, valid, progress))
 
     def losses(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:

@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 
 from autoweight.strategy.auto import Auto
-from autoweight.strategy.census import Census, Sizes
-from autoweight.strategy.memory import Taken
+from autoweight.strategy.census import Census, Evidence, Sizes
 
 
 class Rare(Auto):
     """Raises rare classes, taking for granted that they should not be rare."""
 
-    def _evidence(self, census: Census, taken: Taken, progress: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.zeros_like(progress), torch.zeros_like(census.class_weights)
+    def _evidence(self, census: Census, sizes: Sizes, progress: Tensor) -> Evidence:
+        none = torch.zeros_like(progress)
+        return Evidence(none, none, torch.zeros_like(census.class_weights))
 
     def _rarity(self, census: Census, sizes: Sizes, progress: Tensor) -> Tensor:
         return census.rarity(progress, sizes, made=True)

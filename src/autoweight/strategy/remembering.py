@@ -3,12 +3,13 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from autoweight.errors import UserError
+from autoweight.errors import UserError, require
 from autoweight.strategy.features import View
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.testimony import Testimony
@@ -42,6 +43,7 @@ class Remembering(Weigher):
 
         States do not tell of it: whoever goes on from one reserves again, before loading it.
         """
+        check_sizes(num_samples, num_classes)
         self._begin(num_samples, num_classes, device)
         self._reserved, self._tokens = True, 0
 
@@ -94,8 +96,6 @@ class Remembering(Weigher):
         if indices is None:
             return None
         check_whole(indices)
-        if any(one.shape[:1] != losses.shape[:1] for one in (logits, labels, indices)) or not losses.dim():
-            return None  # which is refused further on
         return weigh_once(self, losses, logits, labels, progress, indices)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -113,8 +113,9 @@ class Remembering(Weigher):
         else:
             check_state(owner, Memory.empty(0, 1).tensors() | Testimony.empty(0).tensors(), state)
             num_samples, num_classes = (state[name].shape[:1].numel() for name in ("label", "loss_sums"))
-            memory = Memory.empty(num_samples, num_classes, state["label"].device)
-            testimony = Testimony.empty(num_samples, state["label"].device)
+            with _room_for(num_samples):
+                memory = Memory.empty(num_samples, num_classes, state["label"].device)
+                testimony = Testimony.empty(num_samples, state["label"].device)
             load_tensors(owner, memory.tensors() | testimony.tensors(), state)
             self._check_own(memory)
             memory.num_samples = memory.reach()
@@ -140,6 +141,7 @@ class Remembering(Weigher):
         if on_host:  # a GPU has to be waited for, unless there is room for all
             lowest, highest = map(int, places.aminmax())
             self._make_room(lowest, highest, view.logits.shape[-1], losses.device)
+            self._check_classes(view)
         assert self.memory is not None, "call weigher.reserve(num_samples, num_classes, device) before compiling a step"
         if not torch.compiler.is_compiling() and self.memory.device != losses.device:  # as loaded on a CPU
             self.memory = self.memory.on(losses.device)
@@ -183,6 +185,17 @@ class Remembering(Weigher):
             testimony = self.testimony.grown(len(memory))
         self.memory, self.testimony, self._sizes = memory, testimony, self._sizes | {len(memory)}
 
+    def _check_classes(self, view: View) -> None:
+        """Raise `UserError` for a class beyond the memory's, as a network with outputs to spare lets pass."""
+        num_classes, labels = self.memory.num_classes if self.memory is not None else 0, view.labels
+        if view.logits.shape[-1] <= num_classes or labels.is_floating_point() or labels.device.type != "cpu":
+            return
+        require(
+            int(labels.max()) < num_classes,
+            f"label {int(labels.max())} is out of range: the memory is of {num_classes} classes, those of the training "
+            "set.",
+        )
+
     def _check_reach(self, highest: int) -> None:
         """Refuse what can hardly be a position, and say once where one takes much room, before it is taken.
 
@@ -211,6 +224,8 @@ def weigh_once(
 
     None where none does.
     """
+    if any(one.shape[:1] != losses.shape[:1] for one in (logits, labels, indices)) or not losses.dim():
+        return None  # which is refused further on
     if indices.unique().numel() == indices.numel():
         return None
     places = indices.to(losses.device)
@@ -242,6 +257,15 @@ def places_of(indices: Tensor | None, losses: Tensor) -> Tensor:
         raise UserError(f"there must be one index a sample, {len(losses)}, but their shape is {tuple(indices.shape)}.")
     tokens = torch.arange(losses.shape[1], device=indices.device)
     return (indices.long().unsqueeze(-1) * losses.shape[1] + tokens).reshape(-1)
+
+
+def check_sizes(num_samples: int, num_classes: int) -> None:
+    """Raise `UserError` where these cannot be the sizes of a memory."""
+    require(
+        all(isinstance(size, Integral) and size >= 0 for size in (num_samples, num_classes)),
+        "a memory is of whole numbers of samples and classes, those of the training set, but was to be of "
+        f"{num_samples!r} and {num_classes!r}.",
+    )
 
 
 def check_range(lowest: int, highest: int, num_samples: int | None) -> None:

@@ -6,6 +6,7 @@ alone, and a sample weighs what came of its visit before, moved by how far its m
 captured steps, where the host remembers between two of them. Small sets remember every batch at once.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 _LARGE = 10_000  # places: of smaller sets, which are soon memorised, a visit more or less counts
 _PARTS = 8  # of the set: when one of these waits, it is remembered, long before most of its samples come again
 _BATCHES = 16  # of the set at least: a larger batch is remembered at once
-_MOST = 2**20  # visits that wait, so that a huge set needs no room beside it
+_MOST = 2**20  # visits that are remembered together, so that those of a huge set need little room beside it
 
 
 class Look(NamedTuple):
@@ -43,25 +44,29 @@ class Verdict(NamedTuple):
     """What came of samples' visits, `[batch]` each."""
 
     log_odds: Tensor
-    """That the label is right."""
+    """That the label is right, were its margin 0 by now."""
     slope: Tensor
-    """By how much these change with the remembered margin."""
+    """By how much these change with the margin of now."""
     least: Tensor
     """The probability that it is right by what does not move with the margin: above 0 where a sample was spared."""
     scale: Tensor
     """What the probability counts for."""
 
-    def weights(self, moved: float | Tensor = 0.0) -> Tensor:
-        """Samples' weights, once their margins have moved."""
-        return self.scale * (self.log_odds + self.slope * moved).sigmoid().maximum(self.least)
+    def weights(self, margins: Tensor) -> Tensor:
+        """Samples' weights, given their margins of now."""
+        return self.scale * torch.addcmul(self.log_odds, self.slope, margins).sigmoid().maximum(self.least)
+
+
+_VISIT = len(Look._fields) + 1  # numbers: a look, and the label
+NOTHING_WAITS = (-1.0,) * _VISIT + (100.0, 0.0, 0.0, 1.0)
+"""A sample's row before its first visit, and what comes of none: a weight of 1."""
 
 
 class Waiting:
     """A row a sample, whose first number is -1 where no visit waits, and its verdict; its tensors change in place."""
 
     def __init__(self, tensors: dict[str, Tensor]) -> None:
-        self.rows = tensors["waiting"]  # a look, and the label, [samples, 4]
-        self.verdicts = Verdict(*(tensors[name] for name in Verdict._fields))
+        self.rows = tensors["waiting"]  # a look, the label, and a verdict, [samples, 8]
         self.number = tensors["num_waiting"]  # of visits put down since the last were taken
         self.progress = tensors["waiting_progress"]  # how far the training was at the last of them
         self.known: int | None = None
@@ -82,36 +87,44 @@ class Waiting:
 
     def put(self, look: Look, labels: Tensor, places: Tensor, valid: Tensor, progress: float | Tensor) -> Verdict:
         """Put visits down, and give the verdicts before. Of a sample that waits already the later visit counts."""
-        before = self.rows[places]
-        visits = torch.stack([look.own, look.strongest, look.strongest_class, labels], dim=-1)
-        self.rows.index_put_((places,), visits.to(before.dtype).where(valid.unsqueeze(-1), before))
+        before = self.rows.index_select(0, places)
+        visits = torch.stack([*look, labels], dim=-1).to(before.dtype)
+        self.rows[:, :_VISIT].index_put_((places,), visits.where(valid.unsqueeze(-1), before[:, :_VISIT]))
         self.number += places.shape[0]
-        self.progress.fill_(progress)
-        return Verdict(*(column.gather(0, places) for column in self.verdicts))
+        self.progress.fill_(progress if isinstance(progress, Tensor) else float(progress))
+        return Verdict(*before[:, _VISIT:].unbind(dim=-1))
 
     def labels(self, places: Tensor, otherwise: Tensor) -> Tensor:
         """The labels with which samples wait, those given of samples that do not."""
-        rows = self.rows[places]
-        return rows[:, 3].to(otherwise.dtype).where(rows[:, 0] >= 0, otherwise)
+        rows = self.rows.index_select(0, places)
+        return rows[:, _VISIT - 1].to(otherwise.dtype).where(rows[:, 0] >= 0, otherwise)
 
     def due(self, more: int, num_samples: int) -> bool:
         """Whether enough wait, of a set of that size, now that so many more were put down."""
         self.known = self.count if self.known is None else self.known + more
-        return self.known >= min(num_samples / _PARTS, _MOST)
+        return self.known >= num_samples / _PARTS
 
     def take(self) -> tuple[Tensor, Look, Tensor]:
         """The places of those that wait, what was made of them, and their labels; none waits any more."""
         places = (self.rows[:, 0] >= 0).nonzero().squeeze(-1)
-        own, strongest, strongest_class, labels = self.rows[places].unbind(dim=-1)
-        self.rows[places] = -1.0
+        own, strongest, strongest_class, labels = self.rows[places, :_VISIT].unbind(dim=-1)
+        self.rows[places, :_VISIT] = -1.0
         self.number.zero_()
         self.known = 0
         return places, Look(own, strongest, strongest_class.long()), labels.long()
 
+    def taken(self) -> Iterator[tuple[Tensor, Look, Tensor]]:
+        """The same some at a time, each time of the whole set."""
+        places, look, labels = self.take()
+        parts = max(-(-len(places) // _MOST), 1)
+        for first in range(parts):
+            some = slice(first, None, parts)
+            yield places[some], Look(*(column[some] for column in look)), labels[some]
+
     def judge(self, places: Tensor, verdict: Verdict) -> None:
         """Keep what came of visits."""
-        for column, new in zip(self.verdicts, verdict, strict=True):
-            column.index_put_((places,), new.to(column.dtype))
+        row = torch.stack(torch.broadcast_tensors(*verdict), dim=-1)
+        self.rows[:, _VISIT:].index_put_((places,), row.to(self.rows.dtype))
 
 
 def may_wait(num_samples: int, batch: int) -> bool:

@@ -163,7 +163,7 @@ def view_of(
             check_batch(losses, logits, labels, None if label_values is None else len(label_values))
         counts = None
     losses, logits = losses.float(), logits.float()
-    valid = (losses + logits.logsumexp(dim=-1)).abs() < inf  # not so of NaN; isfinite() takes twice the operations
+    valid = (losses + logits.amax(dim=-1)).abs() < inf  # not so of NaN; isfinite() takes twice the operations
     valid = valid if counts is None else valid & counts
     return View(losses.where(valid, 0), logits.where(valid.unsqueeze(-1), 0), labels, valid, label_values)
 

@@ -13,7 +13,7 @@ from autoweight.training.task import TASKS, Task, forward
 
 
 class Judged(NamedTuple):
-    """What a network came to on a set."""
+    """How good a network is on a set."""
 
     score: float
     right: Tensor | None

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from autoweight.data.inputs import Inputs, each, parts
 from autoweight.data.loader import Batch, EpochPlan, Loader
-from autoweight.data.streamed import StreamedLoader
+from autoweight.data.streamed_loader import StreamedLoader
 
 
 class Feed:

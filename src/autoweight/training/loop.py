@@ -34,7 +34,7 @@ from autoweight.training.task import TASKS
 
 @dataclass(frozen=True)
 class StageReport:
-    """What a finished stage of a training came to."""
+    """The outcome of one stage of a training."""
 
     stage: int
     train_loss: float
@@ -77,16 +77,16 @@ class Best(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """What one of the trainings came to."""
+    """The outcome of one training."""
 
     slot: Slot
     failure: str
-    """A sentence; empty where its loss stayed finite."""
+    """Why it failed, in a sentence; empty where its loss stayed finite."""
     best: Best | None
 
 
 class Outcome(NamedTuple):
-    """What trainings side by side came to."""
+    """The outcome of trainings side by side."""
 
     seconds: float
     """Time spent on each, over all sittings."""
@@ -116,7 +116,7 @@ def train(
 
 
 class _Run:
-    """Trainings under way: where they are, and what they have come to so far."""
+    """Trainings under way: how far they are, and their outcomes so far."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class _Run:
                 self.failures[number] = f"{training.name}: {what}: lower the learning rate, or look at the data."
 
     def _report(self, stage: int, losses: list[float], learning_rate: float) -> None:
-        """Judge each network on the validation set, keep its best stage, and tell who listens."""
+        """Judge each network on the validation set, keep its best stage, and call `on_stage`."""
         for number, (training, slot) in enumerate(zip(self.trainings, self.slots, strict=True)):
             if self.failures[number]:
                 continue
@@ -229,44 +229,51 @@ def check_side_by_side(epoch_steps: Iterable[int]) -> None:
 
 
 def make_slots(trainings: Sequence[Training], config: TrainingConfig, ranks: Ranks = ALONE) -> list[Slot]:
+    """A slot for each training, checked, with a fresh network."""
+    loaders = _Loaders(ranks)
+    return [_make_slot(training, config, loaders, ranks) for training in trainings]
+
+
+def _make_slot(training: Training, config: TrainingConfig, loaders: "_Loaders", ranks: Ranks) -> Slot:
+    train_data, val_data, method = training.train_data, training.val_data, training.method
+    check_split(training.name, method, config.batch_size, ranks)
+    check_training_data(train_data, val_data, config.batch_size)
+    trusted = None
+    if method is not None and method.uses_trusted:
+        count, batch_size = trusted_sizes(training.name, method, val_data, config)
+        assert val_data is not None
+        trusted = loaders.of(training, val_data, count, batch_size)
+    torch.manual_seed(training.seed)
+    model = training.make_model().to(train_data.device)
+    loader = loaders.of(training, train_data, len(train_data), config.batch_size)
+    if ranks.size > 1:
+        model, method = synchronised(model, train_data.device), global_method(method)
+    return Slot(
+        model,
+        loader,
+        method,
+        config,
+        trusted=trusted,
+        make_model=training.make_model,
+        recorded=training.recorded and ranks.size == 1,  # a rank sees its part alone
+        ranks=ranks,
+    )
+
+
+class _Loaders:
     """Trainings on the same data with the same seed share a loader, which then makes each batch once."""
-    loaders: dict[tuple[int, int, int, int, Augmentation], Loader] = {}
 
-    def loader(samples: Labelled, count: int, batch_size: int, training: Training) -> Loader:
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks = ranks
+        self.made: dict[tuple[int, int, int, int, Augmentation], Loader] = {}
+
+    def of(self, training: Training, samples: Labelled, count: int, batch_size: int) -> Loader:
+        """The training's batches of `count` of these samples."""
         key = (id(samples), count, batch_size, training.seed, training.augmentation)
-        if key not in loaders:
+        if key not in self.made:
             chosen = samples if count == len(samples) else stratified_split(samples, (count,), training.seed)[0]
-            loaders[key] = make_loader(chosen, batch_size, training.seed, training.augmentation, ranks)
-        return loaders[key]
-
-    slots = []
-    for training in trainings:
-        train_data, val_data = training.train_data, training.val_data
-        check_split(training.name, training.method, config.batch_size, ranks)
-        check_training_data(train_data, val_data, config.batch_size)
-        trusted = None
-        if training.method is not None and training.method.uses_trusted:
-            sizes = trusted_sizes(training.name, training.method, val_data, config)
-            assert val_data is not None
-            trusted = loader(val_data, *sizes, training)
-        torch.manual_seed(training.seed)
-        model = training.make_model().to(train_data.device)
-        own, method = loader(train_data, len(train_data), config.batch_size, training), training.method
-        if ranks.size > 1:
-            model, method = synchronised(model, train_data.device), global_method(method)
-        slots.append(
-            Slot(
-                model,
-                own,
-                method,
-                config,
-                trusted=trusted,
-                make_model=training.make_model,
-                recorded=training.recorded and ranks.size == 1,  # a rank sees its part alone
-                ranks=ranks,
-            )
-        )
-    return slots
+            self.made[key] = make_loader(chosen, batch_size, training.seed, training.augmentation, self.ranks)
+        return self.made[key]
 
 
 def _make_steps(slots: Sequence[Slot], config: TrainingConfig, total_steps: int) -> Steps:

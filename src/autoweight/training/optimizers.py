@@ -1,6 +1,7 @@
 """Optimisers by name, and their states, which captured and stacked steps have to keep in place."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -20,25 +21,21 @@ def _sgd(params: Iterable[Tensor], config: TrainingConfig, on_gpu: bool) -> Opti
     )
 
 
-def _adam(kind: type[Adam]) -> Callable[[Iterable[Tensor], TrainingConfig, bool], Optimizer]:
-    def make(params: Iterable[Tensor], config: TrainingConfig, on_gpu: bool) -> Optimizer:
-        betas = (config.momentum, 0.999)
-        return kind(
-            params,
-            config.learning_rate,
-            betas,
-            weight_decay=config.weight_decay,
-            fused=on_gpu,
-            capturable=on_gpu,
-        )
-
-    return make
+def _adam(kind: type[Adam], params: Iterable[Tensor], config: TrainingConfig, on_gpu: bool) -> Optimizer:
+    return kind(
+        params,
+        config.learning_rate,
+        (config.momentum, 0.999),
+        weight_decay=config.weight_decay,
+        fused=on_gpu,
+        capturable=on_gpu,
+    )
 
 
 OPTIMIZERS: dict[OptimizerName, Callable[[Iterable[Tensor], TrainingConfig, bool], Optimizer]] = {
     "sgd": _sgd,
-    "adam": _adam(Adam),
-    "adamw": _adam(AdamW),
+    "adam": partial(_adam, Adam),
+    "adamw": partial(_adam, AdamW),
 }
 
 

@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 def autocast(precision: Precision, device: torch.device) -> torch.autocast:
-    """bfloat16 arithmetic where it was asked for and the device is a GPU; weights are cast anew at every step."""
+    """bfloat16 arithmetic where it was asked for and the device is a GPU; parameters are cast again at every step."""
     return torch.autocast(device.type, torch.bfloat16, enabled=is_halved(precision, device), cache_enabled=False)
 
 

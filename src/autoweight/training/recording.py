@@ -29,14 +29,7 @@ def summary(record: Record, samples: Labelled) -> dict[str, Any]:
     if not bool(seen.any()):
         return {}
     weights, losses = record.weight.double(), record.loss.double()
-    seen_weights = weights[seen].sort().values
-    total, squares = seen_weights.sum(), seen_weights.square().sum()
-    places = [round(share * (len(seen_weights) - 1)) for share in QUANTILES]
-    numbers: dict[str, Any] = {
-        "mean": _short(total / len(seen_weights)),
-        "quantiles": _short(seen_weights[places]),
-        "effective": _short(total.square() / squares.clamp(min=1e-300) / len(seen_weights)),
-    }
+    numbers = _spread(weights[seen])
     if labels is not None and samples.has_classes and samples.num_classes <= MOST_CLASSES:
         numbers["by_class"] = _short(_class_means(weights[seen], labels[seen], samples.num_classes))
     groups = _groups(samples, labels, weights, seen)
@@ -49,6 +42,18 @@ def summary(record: Record, samples: Labelled) -> dict[str, Any]:
         for name, members in groups.items()
     }
     return numbers
+
+
+def _spread(weights: Tensor) -> dict[str, Any]:
+    """Mean, quantiles and effective sample size."""
+    weights = weights.sort().values
+    total, squares = weights.sum(), weights.square().sum()
+    places = [round(share * (len(weights) - 1)) for share in QUANTILES]
+    return {
+        "mean": _short(total / len(weights)),
+        "quantiles": _short(weights[places]),
+        "effective": _short(total.square() / squares.clamp(min=1e-300) / len(weights)),
+    }
 
 
 def _groups(samples: Labelled, labels: Tensor | None, weights: Tensor, seen: Tensor) -> dict[str, Tensor]:

@@ -39,7 +39,7 @@ def learning_rate_at(config: TrainingConfig, step: int, total_steps: int) -> flo
 
 
 def settings_and_rates(config: TrainingConfig) -> tuple[TrainingConfig, list[float]]:
-    """What tells a training from others, as text: where a schedule is a function, only its rates can tell it."""
+    """What tells a training from others, in a form that prints alike: of a schedule that is a function, its rates."""
     rates = [learning_rate_at(config, step, 20) for step in range(20)]
     return config if isinstance(config.schedule, str) else replace(config, schedule="constant"), rates
 

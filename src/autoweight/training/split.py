@@ -13,7 +13,8 @@ from torch.nn.parallel import DistributedDataParallel
 from autoweight.config import Augmentation
 from autoweight.data import Labelled
 from autoweight.data.loader import EpochPlan, Loader
-from autoweight.data.streamed import Streamed, StreamedLoader
+from autoweight.data.streamed import Streamed
+from autoweight.data.streamed_loader import StreamedLoader
 from autoweight.data.threads import one_thread
 from autoweight.distributed import weigh_global
 from autoweight.errors import UserError, require

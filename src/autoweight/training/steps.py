@@ -18,14 +18,15 @@ from autoweight.methods.method import Method, Setup, Weighted
 from autoweight.methods.record import Record
 from autoweight.ranks import ALONE, Ranks
 from autoweight.strategy.weigher import load_tensors
-from autoweight.training.ahead import losses_at, ready_forward_mode, slopes_along, slopes_by_difference
+from autoweight.training.ahead import ready_forward_mode
 from autoweight.training.average import Average
 from autoweight.training.device import seed_draws
 from autoweight.training.optimizers import make_optimizer, set_learning_rate, state_tensors
-from autoweight.training.precision import autocast, compiled, is_halved
+from autoweight.training.passes import Passes
+from autoweight.training.precision import compiled
 from autoweight.training.schedules import learning_rate_at
 from autoweight.training.split import global_mean, replica
-from autoweight.training.task import TASKS, forward
+from autoweight.training.task import TASKS
 
 
 class Slot:
@@ -46,13 +47,15 @@ class Slot:
         self.model, self.loader, self.config, self.ranks = model, loader, config, ranks
         self.method = Weighted(None) if method is None else method
         self.trusted = trusted if self.method.uses_trusted else None
-        self.on_gpu = loader.samples.device.type == "cuda"
+        device = loader.samples.device
+        self.on_gpu = device.type == "cuda"
+        self.passes = Passes(config, TASKS[config.task], device)
         if self.method.takes_slopes:
             ready_forward_mode()
         self.method.begin(self._setup(make_model))
         self.replica = replica(model) if ranks.size > 1 else model  # once its parameters lie as they will
         if recorded:
-            self.method.record = Record(self.method.setup.num_samples, loader.samples.device)
+            self.method.record = Record(self.method.setup.num_samples, device)
         self.average = Average(self.method.networks[0], config.average) if config.average else None
 
     def step(self, batch: Batch, progress: float | Tensor, trusted: Batch | None = None) -> Tensor:
@@ -110,38 +113,15 @@ class Slot:
     def _setup(self, make_model: Callable[[], nn.Module] | None) -> Setup:
         config, samples, task = self.config, self.loader.samples, TASKS[self.config.task]
         device = samples.device
-
-        def own_forward(model: nn.Module, inputs: Inputs) -> Tensor:
-            with autocast(config.precision, device):
-                return compiled(forward, config, device)(model, inputs)
-
-        def look(model: nn.Module, inputs: Inputs, labels: Tensor) -> tuple[Tensor, Tensor]:
-            with autocast(config.precision, device):
-                seen = self.replica if model is self.model else model
-                return compiled(outputs_and_losses, config, device)(seen, inputs, labels, task.losses)
-
-        def ahead(model: nn.Module, inputs: Inputs, labels: Tensor, params: Sequence[Tensor]) -> Tensor:
-            with autocast(config.precision, device):
-                return compiled(losses_at, config, device)(model, inputs, labels, params, task.losses)
-
-        def slopes(
-            model: nn.Module, inputs: Inputs, labels: Tensor, direction: Sequence[Tensor], here: Tensor
-        ) -> Tensor:
-            with autocast(config.precision, device):
-                if is_halved(config.precision, device):
-                    difference = compiled(slopes_by_difference, config, device)
-                    return difference(model, inputs, labels, direction, task.losses, here)
-                return compiled(slopes_along, config, device)(model, inputs, labels, direction, task.losses)
-
         return Setup(
             model=self._placed(self.model),
             make_model=partial(self._another, make_model),
             make_optimizer=lambda network: make_optimizer(network.parameters(), config, self.on_gpu),
-            forward=own_forward,
+            forward=self.passes.forward,
             losses=task.losses,
-            look=look,
-            ahead=ahead,
-            slopes=slopes,
+            look=self._look,
+            ahead=self.passes.ahead,
+            slopes=self.passes.slopes,
             mean=task.mean if self.ranks.size == 1 else global_mean(task, self.ranks, may_skip(samples)),
             fast=lambda work: compiled(work, config, device),
             num_samples=samples.labels.numel() if task.counts else len(samples),
@@ -149,6 +129,10 @@ class Slot:
             device=device,
             task=task.name,
         )
+
+    def _look(self, model: nn.Module, inputs: Inputs, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs and losses; where ranks share the training, the backward pass averages the network's gradients."""
+        return self.passes.look(self.replica if model is self.model else model, inputs, labels)
 
     def _placed(self, model: nn.Module) -> nn.Module:
         if self.on_gpu:
@@ -163,7 +147,7 @@ class Slot:
 
 
 class StepsOutcome(NamedTuple):
-    """What a run of steps came to, `[slots]` each."""
+    """The outcome of a run of steps, `[slots]` each."""
 
     losses: Tensor
     """Mean unweighted losses."""
@@ -214,11 +198,3 @@ def is_sound(loss_sum: Tensor) -> Tensor:
 def first_bad_steps(good_steps: Tensor, start: int, stop: int) -> Tensor:
     """The first of steps `start` to `stop - 1` whose loss was not finite, or -1, from how many were good before it."""
     return torch.where(good_steps < stop - start, start + good_steps, -1)
-
-
-def outputs_and_losses(
-    model: nn.Module, inputs: Inputs, labels: Tensor, losses: Callable[[Tensor, Tensor], Tensor]
-) -> tuple[Tensor, Tensor]:
-    """A forward pass: outputs without gradient, to weigh by, and every sample's loss."""
-    outputs = forward(model, inputs)
-    return outputs.detach(), losses(outputs, labels)

@@ -66,6 +66,7 @@ def _target_losses(loss: Callable[..., Tensor]) -> Callable[[Tensor, Tensor], Te
 
 
 def _right(outputs: Tensor, labels: Tensor) -> Tensor:
+    """How many labels the network puts first, and how many count."""
     counted = labels != IGNORED
     right = (outputs.argmax(dim=-1) == labels) & counted
     return torch.stack([right.sum(), counted.sum()]).double()
@@ -108,29 +109,17 @@ def _r2(sums: Tensor) -> Tensor:
     return explained.where(varies, (errors == 0).to(errors.dtype)).mean(dim=-1)
 
 
+_OF_CLASSES: tuple[Feature, ...] = ("loss", "entropy", "density", "label", "margin", "history", "belief")
 _OF_TARGETS: tuple[Feature, ...] = ("loss", "density", "history")
 
 TASKS: dict[TaskName, Task] = {
-    "classification": Task(
-        "classification",
-        ("loss", "entropy", "density", "label", "margin", "history", "belief"),
-        "accuracy",
-        _class_losses,
-        _right,
-        _share,
-    ),
+    "classification": Task("classification", _OF_CLASSES, "accuracy", _class_losses, _right, _share),
     "multilabel": Task(
         "multilabel", ("loss", "entropy", "density", "history"), "macro_f1", _label_losses, _found, _macro_f1
     ),
     "regression": Task("regression", _OF_TARGETS, "r2", _target_losses(mse_loss), _errors, _r2),
     "huber": Task("huber", _OF_TARGETS, "r2", _target_losses(huber_loss), _errors, _r2),
     "tokens": Task(
-        "tokens",
-        ("loss", "entropy", "density", "label", "margin", "history", "belief"),
-        "accuracy",
-        _token_losses,
-        _right,
-        _share,
-        counts=lambda labels: labels != IGNORED,
+        "tokens", _OF_CLASSES, "accuracy", _token_losses, _right, _share, counts=lambda labels: labels != IGNORED
     ),
 }

@@ -38,7 +38,6 @@ _FAST: dict[str, tuple[type[Workers], str]] = {
     "cuda": (GraphedWorkers, "cannot be captured in a CUDA graph"),
 }
 
-
 _LARGEST_STACKED_IMAGE = 100
 """Pixels. Six small CNNs' step, stacked over one after the other, on two cores: 0.7 at 8 x 8, 1.2 at 12 x 12, 2.4 at
 32 x 32 pixels: a CPU is slow at the grouped convolutions that stacking makes."""
@@ -81,7 +80,7 @@ def _convolves_large_images(problem: Problem) -> bool:
 
 
 def _probe(workers: Workers) -> None:
-    """One step and one look, with two different networks a start."""
+    """Train one step and score once, with two different networks for each start, to see whether that works."""
     problem = workers.problem
     with isolated(problem.device):
         few = each(problem.train.head(2), lambda part: part.to(problem.device))

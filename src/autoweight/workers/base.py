@@ -85,7 +85,7 @@ class ParamsWeigher(Weigher):
 
 
 class StageOutcome(NamedTuple):
-    """What a stage came to, `[workers]`; where a network or its reference blew up, the loss is not finite."""
+    """The outcome of a stage, `[workers]` each; where a network or its reference blew up, the loss is not finite."""
 
     loss: Tensor
     """Mean unweighted training loss over the stage."""
@@ -118,13 +118,13 @@ class Crew(Protocol):
 
     @property
     def score_error(self) -> float:
-        """Standard error of one difference of scores at worst."""
+        """Standard error of one difference of scores, at worst."""
 
     def begin(self, seed: int) -> None:
         """Start an episode."""
 
     def run_stage(self, stage: int, strategy_params: Tensor, meanwhile: Callable[[], Any]) -> StageOutcome:
-        """Train through a stage and look at the result."""
+        """Train through a stage and score the networks."""
 
     def agreed(self, stop: bool) -> bool:
         """Whether to stop, the same on all ranks."""
@@ -143,7 +143,7 @@ class Workers(ABC):
     run_beside_the_host: bool = False
     """Whether the host is free while a stage trains."""
     fewest_slots = 1
-    """With at least as many side by side, what a slot comes to is the same to the bit, however many there are."""
+    """With at least so many side by side, each trains to the same bits, however many there are."""
     own_slots: Tensor
     """The slots that train here once the networks of a group differ: all, unless others run elsewhere."""
 
@@ -175,7 +175,7 @@ class Workers(ABC):
 
     @property
     def score_error(self) -> float:
-        """That of two shares of right answers, about one half each."""
+        """That of the difference between two accuracies of about one half."""
         return sqrt(0.5 / len(self.val))
 
     def begin(self, seed: int) -> None:
@@ -193,39 +193,39 @@ class Workers(ABC):
     def run_stage(
         self, stage: int, strategy_params: Tensor, meanwhile: Callable[[], Any] = lambda: None
     ) -> StageOutcome:
-        """Train all networks through a stage, worker n weighted by `strategy_params[n]`, and look at the result.
+        """Train all networks through a stage, worker n weighted by `strategy_params[n]`, and score them.
 
-        `meanwhile` is called when the work is under way: a GPU has been given it all by then, so that what the host
-        does costs no time.
+        `meanwhile` is called once all work has been given to the device: on a GPU, what the host does then costs no
+        time.
         """
-        if self._together and bool(strategy_params.any()):
+        if self._all_equal and bool(strategy_params.any()):
             self.group_of_slot = torch.cat([self.group_of_worker, self.group_of_slot])
             self._copy_networks(self.group_of_slot)
         unweighted = strategy_params.new_zeros(self.num_starts, strategy_params.shape[1])
-        of_slots = unweighted if self._together else torch.cat([strategy_params, unweighted])
+        of_slots = unweighted if self._all_equal else torch.cat([strategy_params, unweighted])
         losses = self._train(stage, of_slots.to(self.problem.device), self.loaders)
         scores = self._evaluate()
         meanwhile()
         loss, score = self._of_all_slots(losses.cpu(), scores.cpu().float())
-        reference = score[-self.num_starts :][self.group_of_worker]
         reference_loss = loss[-self.num_starts :][self.group_of_worker]
-        if self._together:
-            return StageOutcome(reference_loss, reference, reference, reference_loss)
-        # Without a sound reference there is nothing to compare with.
+        reference_score = score[-self.num_starts :][self.group_of_worker]
+        if self._all_equal:
+            return StageOutcome(reference_loss, reference_score, reference_score, reference_loss)
+        # A worker whose reference blew up has nothing to be compared with.
         loss = torch.where(reference_loss.isfinite(), loss[: self.num_workers], reference_loss)
-        return StageOutcome(loss, score[: self.num_workers], reference, reference_loss)
+        return StageOutcome(loss, score[: self.num_workers], reference_score, reference_loss)
 
     def agreed(self, stop: bool) -> bool:
         """Whether to stop, the same on all ranks."""
         return stop
 
     @property
-    def _together(self) -> bool:
-        """Whether one slot a group still stands for all of the group's equal networks."""
+    def _all_equal(self) -> bool:
+        """Whether the networks of each group are equal so far, so that one slot stands for all of them."""
         return len(self.group_of_slot) == self.num_starts
 
     def _of_all_slots(self, losses: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """What all slots came to, from what those here did."""
+        """Losses and scores of all slots, from those of the slots that train here."""
         return losses, scores
 
     def _fresh_model(self, seed: int) -> nn.Module:

@@ -1,4 +1,4 @@
-"""Networks dealt over ranks: each trains its own with the local workers, and all hear what every network came to."""
+"""Networks dealt over ranks: each rank trains its own with local workers, and all get every network's outcome."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,9 +13,9 @@ from autoweight.workers.base import StageOutcome, Workers
 
 
 class DistributedWorkers(Workers):
-    """Slots, references included, go round the ranks like cards.
+    """Slots, references included, are dealt to the ranks in turn.
 
-    What a slot comes to does not depend on which others train beside it, so neither does the outcome on the number of
+    How a slot trains does not depend on which others train beside it, so the outcome does not depend on the number of
     ranks. As long as the networks of a group are equal, every rank trains the few that stand for all: it needs them.
     """
 
@@ -36,7 +36,7 @@ class DistributedWorkers(Workers):
         return super().run_stage(stage, self.ranks.share(strategy_params), meanwhile)
 
     def agreed(self, stop: bool) -> bool:
-        """What the first rank was told."""
+        """The first rank's answer."""
         return self.ranks.share(stop)
 
     def _start_networks(self, starts: list[nn.Module]) -> None:
@@ -49,14 +49,14 @@ class DistributedWorkers(Workers):
 
     def _train(self, stage: int, strategy_params: Tensor, loaders: list[Loader]) -> Tensor:
         self.network_steps += len(strategy_params) * (self.stage_starts[stage + 1] - self.stage_starts[stage])
-        own = strategy_params if self._together else strategy_params[self.own_slots.to(strategy_params.device)]
+        own = strategy_params if self._all_equal else strategy_params[self.own_slots.to(strategy_params.device)]
         return self.local._train(stage, own, loaders)
 
     def _evaluate(self) -> Tensor:
         return self.local._evaluate()
 
     def _of_all_slots(self, losses: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        if self._together:
+        if self._all_equal:
             return losses, scores
         of_ranks = self.ranks.gather((self.own_slots, torch.stack([losses, scores])))
         slots, outcomes = (torch.cat(column, dim=-1) for column in zip(*of_ranks, strict=True))

@@ -20,7 +20,7 @@ _CHUNK = 1000  # validation samples at a time
 
 
 class Graphs(NamedTuple):
-    """What was captured for some slots: a step, and a look at the validation set, whose sums make the scores."""
+    """What was captured for some slots: a step, and a pass over the validation set, whose sums make the scores."""
 
     steps: CapturedSteps
     look: torch.cuda.CUDAGraph
@@ -80,11 +80,10 @@ class GraphedWorkers(Workers):
         self.strategy_params = torch.zeros(len(own), self.problem.num_params, device=device)
         nothing = torch.zeros(self.problem.num_params, device=device)
         self.references = [self._slot(start, group, nothing) for group, start in enumerate(starts)]
-        self.slots = [self._own_slot(*numbered, starts) for numbered in enumerate(own)]
+        self.slots = [self._own_slot(row, slot, starts) for row, slot in enumerate(own)]
         self.of_references, self.of_own = self._graph(self.references), self._graph(self.slots)
         if self.problem.head_start:
-            of_heads = zip(self.head_loaders, self.references, strict=True)
-            heads = [_on_batches_of(loader, slot) for loader, slot in of_heads]
+            heads = [_on_batches_of(*pair) for pair in zip(self.head_loaders, self.references, strict=True)]
             self.head = CapturedSteps(heads, self.problem.training, self.steps)
 
     def _own_slot(self, row: int, slot: int, starts: list[nn.Module]) -> Slot:
@@ -114,7 +113,7 @@ class GraphedWorkers(Workers):
 
         def look() -> None:
             sums.zero_()
-            fork([partial(tally, *own) for own in zip(slots, sums, strict=True)])
+            fork([partial(tally, slot, own) for slot, own in zip(slots, sums, strict=True)])
 
         return Graphs(steps, capture(look), sums)
 

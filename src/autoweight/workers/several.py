@@ -122,11 +122,10 @@ class SeveralWorkers:
     def run_stage(
         self, stage: int, strategy_params: Tensor, meanwhile: Callable[[], Any] = lambda: None
     ) -> StageOutcome:
-        """Train all tasks' networks through a stage and look at what it came to, over all tasks."""
-        outcomes = []
-        for workers in self.tasks:
-            outcomes.append(workers.run_stage(stage, strategy_params, meanwhile))
-            meanwhile = _nothing
+        """Train all tasks' networks through a stage; the mean outcome over the tasks."""
+        first, *others = self.tasks
+        outcomes = [first.run_stage(stage, strategy_params, meanwhile)]
+        outcomes += [workers.run_stage(stage, strategy_params) for workers in others]
         gaps = [self._gap(place, stage, outcome) for place, outcome in enumerate(outcomes)]
         gains = [comparable_gain(own.score - own.reference_score, gap) for own, gap in zip(outcomes, gaps, strict=True)]
         mean = StageOutcome(*(torch.stack(column).mean(dim=0) for column in zip(*outcomes, strict=True)))
@@ -137,6 +136,7 @@ class SeveralWorkers:
         return self.tasks[0].agreed(stop)
 
     def _gap(self, place: int, stage: int, outcome: StageOutcome) -> Tensor:
+        """How far a task's oracle is ahead of its references, `[workers]`; 0 without an oracle."""
         oracle = self.oracles[place]
         if oracle is None:
             return torch.zeros_like(outcome.score)
@@ -155,7 +155,7 @@ class SeveralWorkers:
 def look_for_headroom(
     problem: Problem, num_starts: int, num_stages: int, seed: int, make_workers: Callable[..., Workers]
 ) -> int:
-    """Say where a single task, which trains without an oracle beside it, leaves nothing to win; the steps it took."""
+    """Warn where a single task leaves nothing to win, by training an oracle beside a reference; the steps that took."""
     oracle = oracle_of(problem)
     if oracle is None:
         return 0
@@ -174,7 +174,3 @@ def _warn_without_headroom(task: str, gap: float, else_: str = "") -> None:
     if gap < _HEADROOM:
         better = f"training without its wrong labels is at most {100 * gap:.1f} points better"
         warnings.warn(f"{task} leaves nothing to win: {better}. Train it longer{else_}.", stacklevel=5)
-
-
-def _nothing() -> None:
-    """The other tasks find nothing left to do meanwhile."""

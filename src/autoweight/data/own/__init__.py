@@ -63,14 +63,7 @@ class OwnData(NamedTuple):
 
 def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
     """Read the user's own data; only the training part tells how they become numbers."""
-    require(bool(config.path), "data.path is empty: name a folder or a file of your own.")
-    kind = kind_of(Path(config.path), config.text)
-    require(
-        not config.stream or kind in ("images", "shards"),
-        "data.stream is for folders of images; other data lie in memory.",
-    )
-    is_table = Path(config.path).suffix.lower() in TABLES and not Path(config.path).is_dir()
-    require(not config.label or is_table, f"--label names a column of a table, but {Path(config.path).name} is none.")
+    kind = _checked_kind(config)
     try:
         found = KINDS[kind].read(Path(config.path), config)
     except OSError as error:
@@ -86,19 +79,34 @@ def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
     else:
         train, test = split_off(train, config.test_share, task)
     targets = learn_targets(train, task)
-    encode = KINDS[kind].encode(train, config, task)
-    make = _Maker(encode, targets, config, task)
-    made, checked = make(train), None if trusted is None else make(trusted)
-    tested = made if test is train else make(test)
-    parts = {"training": (train, made), "trusted": (trusted, checked), "test": (test, tested)}
-    skipped = {name: _lost(*part) for name, part in parts.items() if name != "test" or test is not train}
-    if checked is not None and train.marked is None:  # marked rows are in one part alone
-        made, tested = _without_trusted(made, tested, checked, config)
-    return OwnData(made, tested, checked, {name: count for name, count in skipped.items() if count})
+    make = _Maker(KINDS[kind].encode(train, config, task), targets, config, task)
+    train_samples, trusted_samples = make(train), None if trusted is None else make(trusted)
+    test_samples = train_samples if test is train else make(test)
+    parts = [("training", train, train_samples), ("trusted", trusted, trusted_samples)]
+    if test is not train:
+        parts.append(("test", test, test_samples))
+    skipped = {name: lost for name, rows, samples in parts if (lost := _lost(rows, samples))}
+    if trusted_samples is not None and train.marked is None:  # marked rows are in one part alone
+        train_samples, test_samples = _without_trusted(train_samples, test_samples, trusted_samples, config)
+    return OwnData(train_samples, test_samples, trusted_samples, skipped)
+
+
+def _checked_kind(config: DataConfig) -> KindName:
+    """The kind of the user's data; `UserError` where a setting does not fit it."""
+    require(bool(config.path), "data.path is empty: name a folder or a file of your own.")
+    path = Path(config.path)
+    kind = kind_of(path, config.text)
+    require(
+        not config.stream or kind in ("images", "shards"),
+        "data.stream is for folders of images; other data lie in memory.",
+    )
+    is_table = path.suffix.lower() in TABLES and not path.is_dir()
+    require(not config.label or is_table, f"--label names a column of a table, but {path.name} is none.")
+    return kind
 
 
 def _lost(rows: Rows | None, samples: Labelled | None) -> int:
-    """How many rows made no sample."""
+    """How many of the rows could not be read, and so made no sample."""
     return 0 if rows is None or samples is None else len(rows) - len(samples)
 
 

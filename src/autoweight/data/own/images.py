@@ -91,7 +91,7 @@ def _decoded(images: Images, config: DataConfig) -> Encoded:
 
 def _rows(folder: Path) -> Rows:
     files = class_files(folder)
-    paths = np.array([path for images in files.values() for path in images] + [None], dtype=object)[:-1]
+    paths = np.array([path for images in files.values() for path in images], dtype=object)
     labels = [name for name, images in files.items() for _ in images]
     names = [path.relative_to(folder).as_posix() for path in paths]
     return Rows.of(paths, labels, names)

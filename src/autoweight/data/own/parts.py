@@ -90,7 +90,9 @@ def without(samples: list[Labelled], trusted: Labelled) -> list[Labelled]:
     apart = np.split(~gone, np.cumsum([len(part) for part in both])[:-1])
     left = all(part.any() for part in apart)
     require(left, "all samples are among the trusted ones: some have to be left to train and test on.")
-    told = f" ({corrected.sum()} with another label there, which is taken for the checked one)" * bool(corrected.any())
+    told = (
+        f" ({corrected.sum()} with another label there, which is taken for the checked one)" if corrected.any() else ""
+    )
     warnings.warn(f"{gone.sum()} samples are trusted ones too{told}, and are left out.", stacklevel=5)
     taken = iter([part.take(torch.from_numpy(own.nonzero()[0])) for part, own in zip(both, apart, strict=True)])
     return [next(taken) if isinstance(part, Samples) else part for part in samples]

@@ -28,6 +28,9 @@ def read_texts(path: Path, config: DataConfig) -> Parts:
 
 def encode_texts(content: Content) -> Encoder:
     """As many words of each text as nineteen of twenty training texts have, 256 at most."""
+    lengths = [len(_WORD.findall(text)) for text in np.asarray(content).tolist()]
+    require(max(lengths, default=0) > 0, "all texts are empty: name another column with --text.")
+    length = int(np.clip(np.quantile(lengths, 0.95), 1, _MOST_WORDS))
     buckets: dict[str, int] = {}
 
     def hashed(text: str) -> list[int]:
@@ -44,9 +47,6 @@ def encode_texts(content: Content) -> Encoder:
             ids[row, : len(own)] = own
         return Encoded(torch.from_numpy(ids))
 
-    lengths = [len(_WORD.findall(text)) for text in np.asarray(content).tolist()]
-    require(max(lengths, default=0) > 0, "all texts are empty: name another column with --text.")
-    length = int(np.clip(np.quantile(lengths, 0.95), 1, _MOST_WORDS))
     return encode
 
 

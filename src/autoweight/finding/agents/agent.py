@@ -1,4 +1,4 @@
-"""The seam between Algorithm 2 and what learns: an agent proposes strategy parameters and is told what they came to."""
+"""The seam between Algorithm 2 and what learns: an agent proposes strategy parameters and is told their rewards."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -43,3 +43,14 @@ class Agent(ABC):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027 - some agents keep nothing
         """Take back what `state_dict` gave."""
+
+
+class TableAgent(Agent):
+    """Draws whole tables when an episode begins, whatever the states will be."""
+
+    tables: Tensor
+    """Every worker's strategy parameters in this episode, `[workers, stages, P]`."""
+
+    def act(self, stage: int, state: Tensor) -> Tensor:
+        """The stage's row of each worker's table."""
+        return self.tables[:, stage]

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from autoweight.config import SearchConfig
 from autoweight.errors import UserError
-from autoweight.finding.agents.agent import Agent
+from autoweight.finding.agents.agent import TableAgent
 from autoweight.finding.smooth import interpolate
 from autoweight.strategy import Rule
 
 
-class Evolution(Agent):
+class Evolution(TableAgent):
     """Proposes tables drawn by CMA-ES; worker 0 runs the distribution's mean.
 
     The first episodes, a share of `coarse_share`, have one knot: a good constant is soon found, and stages part from
@@ -44,10 +44,6 @@ class Evolution(Agent):
         self.points = [self.cma.ask() for _ in range(self.cma.population_size)]
         self.tables = self._tables(np.stack([mean, *self.points]))
 
-    def act(self, stage: int, state: Tensor) -> Tensor:
-        """The row of each worker's table."""
-        return self.tables[:, stage]
-
     def end_episode(self, returns: Tensor) -> None:
         """Tell CMA-ES the returns; a training that blew up counts as the worst."""
         explored = returns[1:]
@@ -73,11 +69,11 @@ class Evolution(Agent):
         return interpolate(values, self.episode_stages, self.warmup_stages)
 
     def state_dict(self) -> dict[str, Any]:
-        """What CMA-ES was told; asking and telling again rebuilds it."""
+        """The returns that CMA-ES was told: asking and telling it again rebuilds its state."""
         return {"told": self.told, "coarse_episodes": self.coarse_episodes}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Live through the search again, without the trainings; one that is to be longer stays coarse as long."""
+        """Ask and tell again, without the trainings; a search that is to be longer keeps its coarse episodes."""
         self.coarse_episodes = state["coarse_episodes"]
         self._begin()
         for returns in state["told"]:

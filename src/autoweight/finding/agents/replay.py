@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
-from autoweight.finding.agents.agent import Agent
+from autoweight.finding.agents.agent import TableAgent
 
 
-class Replay(Agent):
+class Replay(TableAgent):
     """Proposes given tables, one a worker, and learns nothing."""
 
     def __init__(self, tables: Tensor) -> None:
@@ -13,10 +13,6 @@ class Replay(Agent):
 
     def begin_episode(self, progress: float, explore: bool = True) -> None:
         """Every episode is the same."""
-
-    def act(self, stage: int, state: Tensor) -> Tensor:
-        """The row of each worker's table."""
-        return self.tables[:, stage]
 
     def end_episode(self, returns: Tensor) -> None:
         """Nothing is learned."""

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from autoweight.config import SearchConfig
 from autoweight.errors import require
-from autoweight.finding.agents.agent import Agent
+from autoweight.finding.agents.agent import TableAgent
 from autoweight.finding.gaussian import GaussianProcess
 from autoweight.finding.smooth import interpolate
 from autoweight.strategy import Rule
@@ -15,7 +15,7 @@ from autoweight.strategy import Rule
 _LEAST_RADIUS = 0.04  # of the box: below, nothing is left to find there, and the region begins anew
 
 
-class TrustRegion(Agent):
+class TrustRegion(TableAgent):
     """Proposes what is best in draws from a model of all returns, near the best try; worker 0 runs the model's best.
 
     The region around that try grows where it was left for a better one, and shrinks otherwise, until it is so small
@@ -40,7 +40,7 @@ class TrustRegion(Agent):
         self.model: GaussianProcess | None = None
 
     def begin_episode(self, progress: float, explore: bool = True) -> None:
-        """Draw what is tried: without a model anything in the region, then what may be best in it."""
+        """Draw what is tried: any points of the region at first, and then those that may be best by the model."""
         candidates = self._candidates()
         tries = self.num_workers - 1
         if self.model is None:
@@ -52,10 +52,6 @@ class TrustRegion(Agent):
         self.proposed = proposed if explore else proposed[:1].expand(self.num_workers, -1, -1)
         knots = self.proposed[:, :1] if self._coarse else self.proposed
         self.tables = interpolate(knots.float() * self.bounds, self.episode_stages, self.warmup_stages)
-
-    def act(self, stage: int, state: Tensor) -> Tensor:
-        """The row of each worker's table."""
-        return self.tables[:, stage]
 
     def end_episode(self, returns: Tensor) -> None:
         """Fit the model anew and move the region; a training that blew up counts as the worst."""
@@ -79,13 +75,13 @@ class TrustRegion(Agent):
         return self.episode < self.coarse_episodes
 
     def _fit(self) -> None:
-        # What is far worse than the usual says no more than that: it would drown how good tries differ.
+        # Returns far below the median are cut off: else they would hide how good tries differ.
         usual = self.returns.median()
         values = self.returns.clamp(min=float(usual - 2 * (self.returns.max() - usual)))
         self.model = GaussianProcess(self.points, values, self.luck)
 
     def _move(self) -> None:
-        """To the try that the model believes in most: a success, if it is better by more than a deviation of doubt."""
+        """Move to the best try by the model: a success if it beats the centre by more than a deviation of doubt."""
         assert self.model is not None
         mean, _ = self.model.posterior(self.points)
         best = self.points[mean.argmax()]
@@ -96,13 +92,17 @@ class TrustRegion(Agent):
         self.centre = best
 
     def _candidates(self) -> Tensor:
-        """Points of the region, `[candidates, knots, P]`; it is long where the model is, and dense at its centre."""
+        """Points of the region, `[candidates, knots, P]`, the first of them its centre.
+
+        The region is longer along parameters on which returns depend less, by the model. Most points lie near the
+        centre, and differ from it more by their level than between the knots.
+        """
         count, (knots, size) = max(self.config.candidates, self.num_workers), self.centre.shape
         lengths = torch.ones(2, size).double() if self.model is None else self.model.lengths
         levels, own = self.radius * lengths / lengths.log().mean(dim=1, keepdim=True).exp()
         moved = levels * self._uniform(count, 1, size)
         if not self._coarse and knots > 1:
-            moved = moved + own / 2 * self._uniform(count, knots, size)  # levels are what matters most
+            moved = moved + own / 2 * self._uniform(count, knots, size)
         moved = moved * torch.rand(count, 1, 1, generator=self.generator).double()
         moved[0] = 0
         return (self.centre + moved).clamp(-1, 1)
