@@ -19,7 +19,7 @@ from autoweight.data import Samples, load_pool
 from autoweight.methods import TrainingFacts, make_method
 from autoweight.recipes import get_recipe
 from autoweight.report.audits import audit_view
-from autoweight.runs.audit import Audit, audit_run, last_audit, write_audit
+from autoweight.runs.audit import audit_run, last_audit, write_audit
 from autoweight.runs.reading import RunView
 from autoweight.runs.samples import sample_columns, samples_file, write_columns
 from autoweight.sharded import Sharded
@@ -52,7 +52,7 @@ def test_hand_computed():
 def judged(given, predicted, visits):
     """An audit of samples that are contradicted where they are predicted otherwise."""
     margins = np.where(np.array(given) == np.array(predicted), 0.5, -0.5)
-    return Audit("auto", 0, audit_of(margins, given, predicted), {"visits": np.array(visits)})
+    return audit_of(margins, given, predicted, visits=visits)
 
 
 def test_an_audit_of_a_network_that_has_hardly_learnt_says_so():
@@ -61,9 +61,16 @@ def test_an_audit_of_a_network_that_has_hardly_learnt_says_so():
     assert "each sample was seen 2.0 times" in judged(given, given, 2.0).caution
     chance = judged(given, [0] * 40, 20.0).caution
     assert "the network agrees with 25% of the labels, and naming one class would with 25%" in chance
+    assert chance.endswith("train longer, or see whether the inputs tell the classes apart.")
     noisy = [*given[:24], *[(label + 1) % 4 for label in given[24:]]]  # 40 % contradicted is noise, not ignorance
     assert judged(given, noisy, 20.0).caution == ""
-    assert Audit("auto", 0, audit_of([0.5], [0], [0]), {}).caution == ""  # of before visits were kept
+    assert judged(given, [0] * 40, None).caution == ""  # no training
+    weigher, labels = aw.load("auto"), torch.arange(8) % 4
+    logits = 3 * torch.eye(4)[labels]
+    for visit in range(7):
+        weigher.weigh(cross_entropy(logits, labels, reduction="none"), logits, labels, 0.1, indices=torch.arange(8))
+        issues = aw.find_label_issues(weigher, labels)
+        assert ("The list misleads: each sample was seen" in repr(issues)) == (visit < 4)
 
 
 def test_an_audit_reads_the_whole_training_and_early_visits_count_more():

@@ -38,7 +38,7 @@ OWN_DATA: dict[str, tuple[Callable[[], object], str]] = {
     "empty file": (lambda: read(rows("")), "rows.csv is empty: a header and rows are expected"),
     "header only": (lambda: read(rows("a,label\n")), "rows.csv holds no rows under its header"),
     "no label named": (
-        lambda: read(rows("a,b\n1,2\n")),
+        lambda: read(rows(",a,b\n0,1,2\n")),
         "say which column of rows.csv holds the labels, --label COLUMN: it has a, b",
     ),
     "misspelt label": (lambda: read(rows(), label="lable"), "unknown column 'lable': did you mean 'label'"),

@@ -129,6 +129,11 @@ def test_on_a_phone_gains_stand_in_sight_and_what_was_told_is_folded(browser, pa
     row = table.locator("tbody tr", has_text="oracle")
     assert not row.locator("td.told").is_visible()
     folded = row.locator("details").bounding_box()["height"]
+    assert page.locator(".hint").first.is_visible()  # the seconds lie beyond the edge
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.locator(".hint").first.wait_for(state="hidden")
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.locator(".hint").first.wait_for(state="visible")
     row.locator("summary").click()
     assert row.locator("details").inner_text().endswith("Which labels are wrong.")
     assert row.locator("details").bounding_box()["height"] > folded

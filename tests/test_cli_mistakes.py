@@ -164,6 +164,7 @@ MISTAKES = {
     "unknown preset": (["search", "digits-noise", "--preset", "papr"], "did you mean 'paper'?"),
     "unknown agent": (["search", "digits-noise", "--agent", "cmase"], "--agent 'cmase': did you mean 'cmaes'?"),
     "nobody to finish": (["search", "digits-noise", "--finish"], "--finish needs --resume, and --out FOLDER"),
+    "methods with spaces": (["compare", "digits-noise", "--methods", "uniform,", "auto"], "them, uniform,auto."),
     "no method": (["compare", "digits-noise", "--methods", " , "], "name at least one method"),
     "a flag without a value": (["train", "digits-noise", "--knob"], "autoweight: --knob needs a value."),
     "no number where none is needed": (

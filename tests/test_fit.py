@@ -1,5 +1,6 @@
 """One call that trains."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -34,6 +35,7 @@ def test_fit_is_the_training_of_the_command_line():
         assert torch.equal(one, two)
     assert fitted.weigher is weigher
     assert not fitted.network.training
+    assert not {"history", "labels", "positions"} & set(re.findall(r"\w+(?==)", repr(fitted)))
 
 
 def test_a_training_of_the_package_is_judged_by_its_settings_not_its_batches():

@@ -81,7 +81,7 @@ def test_large_whole_numbers_of_parquet_stay_apart(tmp_path, missing):
 def test_classes_may_be_called_as_what_is_missing(tmp_path):
     names = ["none", "NA", "-", "?", "null"]
     rows = [[place / 3, names[place % 5]] for place in range(50)]
-    with pytest.warns(UserWarning, match="'-' is taken for a class: leave cells empty where a label is missing"):
+    with pytest.warns(UserWarning, match="'-' is taken for a class: if it means that a label is missing, empty"):
         data = load_own(own(write_csv(tmp_path / "a.csv", ["n", "label"], rows)))
     assert set(data.train.class_names) == set(names)
     np.savez(tmp_path / "a.npz", x=np.arange(40.0).reshape(20, 2), y=np.array(names[:2] * 10))

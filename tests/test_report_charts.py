@@ -182,4 +182,5 @@ def test_of_many_classes_those_that_are_mistaken_most_are_shown():
     figure = confused([f"c{number}" for number in range(60)], {57: 3})
     assert figure.svg.count("<rect") == 20 * 20
     assert "given c57, seems to be c3: 1.0 samples" in figure.svg
+    assert "numbers differ a little from the tables'" in figure.look_for  # which count what is below the threshold
     assert "Of 60 classes, these are the 20 that are mistaken most" in figure.look_for

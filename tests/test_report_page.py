@@ -208,6 +208,8 @@ def test_several_runs_make_one_page(whole, searched, tmp_path):
     path = write_report([whole, searched], tmp_path / "both.html")
     page = Page(path.read_text())
     assert 'id="run2-search"' in page.text
+    assert f'<a href="#run1">{whole.name}</a><a href="#run2">{searched.name}</a></nav>' in page.text
+    assert 'aria-label="Runs"' not in page_of(whole).text
     assert len(page.all("h1")) == 2
 
 
@@ -302,7 +304,13 @@ def test_a_search_is_judged_in_the_unit_of_its_gain():
     result["search"] |= {"validation_repeats": 3, "candidates": 30}
     said = " ".join(verdict(view).notes)
     assert "By 3 repeats, its 95 % interval is 53.4 to 70.6. It is the best of 30 candidates in the very" in said
-    assert "hardly chance" not in said
+    assert "chance" not in said
+    result["search"] |= {"validation_gain": 0.05}
+    assert "its 95 % interval is -3.6 to 13.6. That could be chance: do not trust the strategy yet." in " ".join(
+        verdict(view).notes
+    )
+    result["search"] |= {"validation_gain": 0.03, "validation_repeats": 1}  # 0.02 is then its worst case
+    assert verdict(view).notes[0] == "That could be chance: do not trust the strategy yet."
     result["search"] |= {"validation_gain": 0.0, "validation_gain_error": 0.0}
     assert verdict(view).sentence == "On the validation set, no candidate was better than no weighting."
 

@@ -1,6 +1,7 @@
 """What the page says must be true of the run at hand: its captions, its verdict and its sums."""
 
 import json
+import re
 import shlex
 import shutil
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 import autoweight as aw
 from autoweight.audit.find import issues_of
 from autoweight.cli.run import run
+from autoweight.config import DataConfig
 from autoweight.recipes import get_recipe
 from autoweight.report.audits import _classes, audit_view
 from autoweight.report.curves import training_curves
@@ -21,7 +23,7 @@ from autoweight.report.gains import gain_over, gap_is_unsure
 from autoweight.report.page import _facts, _rows, _scores, write_report
 from autoweight.report.searches import noise_sentence
 from autoweight.report.tables import comparison_table
-from autoweight.report.verdict import verdict
+from autoweight.report.verdict import on_test_labels, verdict
 from autoweight.report.weights import method_figures, weight_figures
 from autoweight.runs.audit import Audit
 from autoweight.runs.reading import RunView, read_run
@@ -70,7 +72,18 @@ def test_commands_quote_and_words_wrap(audits):
     assert f"<code>autoweight audit {shlex.quote(str(audits / 'plain'))}</code>" in unescape(elsewhere)
     assert '<th scope="col">given_label</th>' in text
     assert '<td class="words">the left side</td>' in text
+    assert re.search(r'Scroll the table[^\n]*\n *<div class="wide"[^>]*aria-label="The worst labels"', text)
     assert '<th scope="col" class="number">label_score</th>' in text
+
+
+def test_wrong_labels_of_a_test_part_that_was_split_off_are_spoken_of():
+    view = compared(uniform=[0.7], auto=[0.8])
+    view.config = replace(get_recipe("digits-noise"), data=DataConfig(dataset="own"))
+    assert "If as many of the test labels are, scores stay below about 75 %" in on_test_labels(view, 0.25)
+    assert on_test_labels(view, 0.01) == ""
+    for more in ({"test": "checked.csv"}, {"noise": "uniform", "noise_rate": 0.4}):
+        view.config = replace(view.config, data=DataConfig(dataset="own", **more))
+        assert on_test_labels(view, 0.25) == ""
 
 
 def test_luck_is_told_by_candidates_of_the_last_choice_that_weigh():
@@ -95,9 +108,12 @@ def compared(**scores):
 
 
 def test_a_gap_that_may_be_chance_is_not_said_to_be_closed():
-    uniform, auto = [0.70, 0.71, 0.72], [0.74, 0.75, 0.76]
+    uniform, auto = [0.70, 0.71, 0.72], [0.74, 0.75, 0.765]
     sure = verdict(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.81, 0.825]))
-    assert sure.notes[0] == "auto closes 39 % of the gap between no weighting and the oracle."
+    assert sure.notes[0] == "auto closes 41 % of the gap between no weighting and the oracle."
+    luck = verdict(compared(uniform=uniform, auto=[0.70, 0.71, 0.78], oracle=[0.80, 0.81, 0.825]))
+    assert "it could be chance" in luck.sentence
+    assert not any("closes" in note for note in luck.notes)
     unsure = verdict(compared(uniform=uniform, auto=auto, oracle=[0.80, 0.61, 0.78]))
     assert not any("closes" in note for note in unsure.notes)
     assert any("So few seeds" in note for note in unsure.notes)

@@ -63,7 +63,14 @@ def find_label_issues(
         names=None if names is None else _names(names, places)[places.sample(counted)],
         tokens=None if places.tokens is None else places.token(counted),
         class_names=class_names,
+        visits=mean_visits(weigher, len(given)),
     )
+
+
+def mean_visits(weigher: Remembering, count: int) -> float:
+    """How often the first so many samples were visited in the mean, of those that were."""
+    visits = weigher.settled().testimony.visits[:count]
+    return float(visits[visits > 0].mean())
 
 
 class _Places(NamedTuple):
@@ -125,13 +132,15 @@ def issues_of(
     names: NDArray[Any] | None = None,
     tokens: NDArray[Any] | None = None,
     class_names: Sequence[str] | Mapping[int, str] = (),
+    visits: float | None = None,
 ) -> LabelIssues:
     """The audit of samples by their averaged margins, NaN where one never came up, and their predicted classes.
 
     How probably a label is wrong is read off its margin m: `sigmoid(slope (even - m))`. It is as probably wrong as
     right at half the mean margin of contradicted labels, since hard samples are contradicted by less than wrong labels
     are; or where `auto` has it, at `logit(prior) / slope`, if that is lower. The prior is the share of negative
-    margins: where few labels are contradicted, only strong contradiction counts.
+    margins: where few labels are contradicted, only strong contradiction counts. After a training, `visits` is how
+    often it saw each sample in the mean.
     """
     require(
         threshold is None or (isinstance(threshold, Real) and 0 <= float(threshold) <= 1),
@@ -156,7 +165,7 @@ def issues_of(
     more = {"name": names, "token": tokens}
     columns |= {name: column for name, column in more.items() if column is not None}
     wrong = 1 / (1 + np.exp(SLOPE * (known - even)))
-    return LabelIssues(columns, wrong, num_classes, threshold, shown)
+    return LabelIssues(columns, wrong, num_classes, threshold, shown, visits)
 
 
 def _even_margin(margins: NDArray[np.float64]) -> float:

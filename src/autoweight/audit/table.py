@@ -16,6 +16,8 @@ from autoweight.errors import UserError, look_up, require
 from autoweight.storage.atomic import write_bytes
 
 _MOST_CLASSES = 2000  # of a confusion matrix that still fits into a few megabytes
+_LEARNT = 0.15  # part of the way from chance to full agreement with the labels
+ENOUGH = 5  # visits of a sample that its memory looks back on
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class LabelIssues:
         num_classes: int,
         threshold: float,
         class_names: Sequence[str] = (),
+        visits: float | None = None,
     ) -> None:
         order = np.argsort(columns["label_score"], kind="stable")
         self._data = {name: column[order] for name, column in columns.items()}
@@ -63,6 +66,7 @@ class LabelIssues:
         self.num_classes = num_classes
         self.threshold = threshold
         self.class_names = tuple(class_names)
+        self.visits = visits
 
     def __len__(self) -> int:
         return len(self._data["index"])
@@ -79,7 +83,8 @@ class LabelIssues:
     def __repr__(self) -> str:
         found = f"{self.num_issues:,} of {self.num_seen:,} labels look wrong"
         rows = "\n".join("  " + " ".join(_shown(vars(row)[name]) for name in self.columns) for row in self.head(5))
-        return f"{found}; noise rate about {self.noise_rate:.1%}\n  {' '.join(self.columns)}\n{rows}"
+        misleads = f"{self.caution}\n" if self.caution else ""
+        return f"{found}; noise rate about {self.noise_rate:.1%}\n{misleads}  {' '.join(self.columns)}\n{rows}"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -102,6 +107,25 @@ class LabelIssues:
         given, predicted = (self._data[name][: self.num_seen] for name in ("given_label", "predicted_label"))
         most = np.unique(given, return_counts=True)[1].max(initial=0)
         return float((given == predicted).mean()), float(most / max(self.num_seen, 1))
+
+    @property
+    def caution(self) -> str:
+        """Why the list may mislead: the training was short, or the network has hardly learnt; else empty.
+
+        Nothing is said where no network was trained, in `visits` of each sample.
+        """
+        if self.visits is None:
+            return ""
+        agreement, chance = self.agreement
+        if agreement < chance + _LEARNT * (1 - chance):
+            why = f"the network agrees with {agreement:.0%} of the labels, and naming one class would with {chance:.0%}"
+            remedy = "train longer, or see whether the inputs tell the classes apart"
+        elif self.visits < ENOUGH:
+            why = f"each sample was seen {self.visits:.1f} times, where a memory looks back on about {ENOUGH}"
+            remedy = "train longer"
+        else:
+            return ""
+        return f"The list misleads: {why}. Such a network contradicts right labels too; {remedy}."
 
     @cached_property
     def noise_rate(self) -> float:

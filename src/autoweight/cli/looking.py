@@ -87,8 +87,8 @@ def _show(found: Audit, places: list[str]) -> None:
         f"By {found.method}, seed {found.seed}: {issues.num_issues:,} of {issues.num_seen:,} labels look wrong; "
         f"about {issues.noise_rate:.1%} are." + (f" {unseen:,} never came up." if unseen else "")
     )
-    if found.caution:
-        print(found.caution)
+    if issues.caution:
+        print(issues.caution)
     Console().print(_table(issues))
     for mistake in issues.mistakes(3):
         print(f"{mistake.count} times {mistake.given_label} is given where it seems to be {mistake.predicted_label}.")

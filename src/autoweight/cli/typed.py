@@ -3,7 +3,7 @@
 from contextlib import redirect_stderr, suppress
 from dataclasses import replace
 from io import StringIO
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -93,6 +93,7 @@ def value_of(flag: str, words: list[str]) -> str | None:
 def parse(kind: type[Arguments], base: RunConfig, words: list[str], **own: Any) -> Arguments:
     """Typed arguments, whose defaults, and so the help, are those of the configuration to start from."""
     _check_knobs_are_no_flags(words)
+    _check_methods_are_one_word(words)
     values = {"seed": base.seed, "device": base.device, **own}
     mine = {"network": base.network, "data": base.data, "training": base.training}
     values |= {name: value for name, value in mine.items() if name in kind.__dataclass_fields__}
@@ -109,6 +110,15 @@ def _check_knobs_are_no_flags(words: list[str]) -> None:
         method, dot, knob = flag.removeprefix("--").partition(".")
         if dot and flag.startswith("--") and method in METHODS:
             raise UserError(f"cannot take {flag}: a method's setting is --knob {method}.{knob}={value or 'VALUE'}.")
+
+
+def _check_methods_are_one_word(words: list[str]) -> None:
+    """Raise `UserError` for a list of methods with spaces behind its commas."""
+    for word, following in pairwise(words):
+        require(
+            not (word.endswith(",") and following.rstrip(",") in METHODS),
+            f"write methods without spaces between them, {word}{following}.",
+        )
 
 
 def parse_plain(kind: type[Plain], words: list[str], prog: str, default: Plain | None = None) -> Plain:

@@ -89,7 +89,7 @@ def audit_view(run: RunView, audit: Audit | None = None, room: int = ROOM) -> Au
         mistakes=issues.mistakes(_MISTAKES),
         pictures={index: picture for index, picture in pictures.items() if index in shown},
         figures=[] if confusion is None else [confusion],
-        caution=audit.caution,
+        caution=issues.caution,
     )
 
 

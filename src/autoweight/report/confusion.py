@@ -51,7 +51,8 @@ def confusion_figure(issues: LabelIssues) -> Figure | None:
     )
     look_for = (
         "Rows are given labels, columns what they seem to be; the diagonal is left blank. A strong cell is one class "
-        "mistaken for another; an even tint is noise without a pattern."
+        "mistaken for another; an even tint is noise without a pattern. Samples count by how probably their label is "
+        "wrong, so numbers differ a little from the tables'."
     )
     if len(chosen) < len(whole):
         look_for += f" Of {len(whole):,} classes, these are the {_CHOSEN} that are mistaken most, either way."

@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from autoweight.report.intervals import combined_half_width, half_width
+from autoweight.report.intervals import NORMAL, combined_half_width, half_width
 from autoweight.runs.reading import RunView
 from autoweight.runs.tested import Tested, samples_tested
 
-_NORMAL = 1.96
 _LITTLE = 0.05  # a smaller probability is no longer called chance
 _ROUNDING = 1e-9  # points; equal differences differ by less
 UNSURE_GAP = "The oracle's lead over no weighting could be chance: what others close of it cannot be told."
@@ -91,7 +90,7 @@ def over_samples(own: Answer, others: Answer, tested: Tested = "test") -> Gain:
     """The difference of two shares of right answers to the same questions, and McNemar's exact test of it."""
     differences = own.astype(float) - others.astype(float)
     mean = 100 * float(differences.mean())
-    half = 100 * _NORMAL * float(differences.std()) / sqrt(len(differences))
+    half = 100 * NORMAL * float(differences.std()) / sqrt(len(differences))
     won, lost = int((differences > 0).sum()), int((differences < 0).sum())
     over = f"{len(differences):,} {tested} samples, one seed"
     return Gain(mean, mean - half, mean + half, over, mcnemar(won, lost))

@@ -4,7 +4,7 @@ from math import inf
 
 _T = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120)
 """Student's 97.5 % quantiles for 1, 2, ... degrees of freedom."""
-_NORMAL = 1.96
+NORMAL = 1.96
 
 
 def half_width(standard_error: float, count: int) -> float:
@@ -28,7 +28,7 @@ def combined_half_width(of_seeds: float, of_samples: float, count: int) -> float
 def _quantile(freedom: float) -> float:
     """Student's 97.5 % quantile; between whole degrees of freedom, interpolated between logarithms over 1 / freedom."""
     if freedom >= len(_T):
-        return _NORMAL + 2.56 / freedom  # not below the exact one
+        return NORMAL + 2.56 / freedom  # not below the exact one
     below = int(freedom)
     share = (1 / below - 1 / freedom) / (1 / below - 1 / (below + 1))
     return float(_T[below - 1] ** (1 - share) * _T[below] ** share)

@@ -143,3 +143,11 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => (one.open = true)));
+
+// Tables that are wider than their place say that they can be swiped.
+new ResizeObserver(() => {
+  for (const hint of document.querySelectorAll(".hint")) {
+    const table = hint.nextElementSibling;
+    hint.classList.toggle("needed", table.scrollWidth > table.clientWidth);
+  }
+}).observe(document.body);

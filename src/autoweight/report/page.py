@@ -19,7 +19,7 @@ from autoweight.report.searches import loss_gap_figure, noise_sentence, search_f
 from autoweight.report.strategies import auto_figure, strategy_figures
 from autoweight.report.svg import Figure
 from autoweight.report.tables import standard_error
-from autoweight.report.verdict import Verdict, verdict
+from autoweight.report.verdict import Verdict, on_test_labels, verdict
 from autoweight.report.weights import method_figures, weight_figures
 from autoweight.report.words import describe, idea
 from autoweight.runs.audit import CSV, Audit, damaged_samples
@@ -143,6 +143,8 @@ def _part(run: RunView, audit: Audit | None, number: int, of: int, page: Path) -
     if labels is not None and run.is_audit:
         notes = [labels.caution, said.sentence, *said.notes]
         said = Verdict(labels.sentence, said.comparisons, [note for note in notes if note])
+    elif labels is not None and rows and not labels.caution and (note := on_test_labels(run, labels.noise_rate)):
+        said = said._replace(notes=[*said.notes, note])
     return RunPart(
         number=number,
         run=run,

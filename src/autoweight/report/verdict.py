@@ -9,13 +9,14 @@ from autoweight.config import RunConfig
 from autoweight.report.gains import Gain, gain_over, recovered
 from autoweight.report.words import chose_nothing, gain_sentence
 from autoweight.runs.reading import RunView
-from autoweight.runs.tested import AGREEMENT, name_of_score, samples_tested
+from autoweight.runs.tested import AGREEMENT, name_of_score, samples_tested, tests_what_was_split_off
 
 _NOT_OURS = ("uniform", "early_stop", "oracle")
 _NO_TEST = (
     "Scores are on the training samples, since nothing was split off to test on: they say nothing of new samples."
 )
 _SEVERAL = "Several comparisons are made, without correction: the more there are, the likelier one misleads."
+_SOME = 0.02  # wrong labels that are worth a word
 _FEW = 4  # seeds, whose spread is hardly known
 _FEW_SEEDS = (
     "So few seeds hardly tell how much seeds differ. Where they differ by much, the interval is wide, and still holds "
@@ -59,6 +60,16 @@ def verdict(run: RunView) -> Verdict:
     return said if samples_tested(run) == "test" else said._replace(notes=[*said.notes, _NO_TEST])
 
 
+def on_test_labels(run: RunView, noise_rate: float) -> str:
+    """What wrong labels do to the score if the test part of the user's own data has as many; empty where it has not."""
+    if noise_rate < _SOME or not tests_what_was_split_off(run):
+        return ""
+    return (
+        f"About {100 * noise_rate:.0f} % of the training labels look wrong. If as many of the test labels are, scores "
+        f"stay below about {100 * (1 - noise_rate):.0f} %, and gains look smaller than they are."
+    )
+
+
 def _comparison_verdict(run: RunView) -> Verdict:
     """How the methods compare."""
     methods = run.result["methods"]
@@ -75,7 +86,8 @@ def _comparison_verdict(run: RunView) -> Verdict:
             return Verdict(f"{method} agrees with {reached:.1f} % of the given labels, wrong ones among them.")
         return Verdict(f"{method} reaches {reached:.1f} %; no training without weights is there to compare with.")
     sentence = _sentence(*comparisons[0])
-    notes = [note for name in dict.fromkeys(one.method for one in comparisons) for note in _recovered(run, name)]
+    ahead = [one.method for one in comparisons if one.rival == "uniform" and not one.gain.may_be_chance]
+    notes = [note for name in ahead for note in _recovered(run, name)]
     if any(1 < one.gain.seeds <= _FEW for one in comparisons):
         notes.append(_FEW_SEEDS)
     if comparisons[1:]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from autoweight.errors import require
-from autoweight.report.intervals import half_width
+from autoweight.report.intervals import NORMAL, half_width
 from autoweight.strategy import Strategy, Weigher
 from autoweight.strategy.rule import Rule, weigh
 from autoweight.strategy.shipped import load
@@ -119,14 +119,16 @@ def chose_nothing(info: dict[str, Any]) -> bool:
 
 
 def _trust(info: dict[str, Any]) -> str:
-    """The gain's interval, and that choosing the best flatters it."""
+    """The gain's interval, whether it could be chance, and that choosing the best flatters it."""
     gain, error = info["validation_gain"], info.get("validation_gain_error")
     if not gain or not error:
         return ""
-    said = ""
-    if (repeats := info.get("validation_repeats", 1)) > 1:
-        half = half_width(error, repeats)
+    said, repeats = "", info.get("validation_repeats", 1)
+    half = half_width(error, repeats) if repeats > 1 else NORMAL * error
+    if repeats > 1:
         said = f" By {repeats} repeats, its 95 % interval is {100 * (gain - half):.1f} to {100 * (gain + half):.1f}."
+    if abs(gain) <= half and info.get("reward") != "plain":
+        said += " That could be chance: do not trust the strategy yet."
     if (candidates := info.get("candidates", 1)) > 1:
         said += (
             f" It is the best of {candidates} candidates in the very trainings that chose it: part of it may be luck."

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from autoweight.audit.find import issues_of
-from autoweight.audit.table import LabelIssues
+from autoweight.audit.table import ENOUGH, LabelIssues
 from autoweight.config import TaskName
 from autoweight.errors import UserError, require
 from autoweight.methods.method import Method
@@ -23,10 +23,6 @@ ASKED = "audit.json"
 """What a run's list of labels was asked for with, so that its page shows the same."""
 
 
-_ENOUGH = 5  # visits of a sample that its memory looks back on
-_LEARNT = 0.15  # part of the way from chance to full agreement with the labels
-
-
 class Audit(NamedTuple):
     """The audit of a run."""
 
@@ -37,18 +33,6 @@ class Audit(NamedTuple):
     """What the training left of its samples."""
     threshold: float | None = None
     """Where one was asked for."""
-
-    @property
-    def caution(self) -> str:
-        """Why the list may mislead: the training was short, or the network has hardly learnt; else empty."""
-        visits, issues = float(self.columns.get("visits", _ENOUGH)), self.issues
-        agreement, chance = issues.agreement
-        why = ""
-        if agreement < chance + _LEARNT * (1 - chance):
-            why = f"the network agrees with {agreement:.0%} of the labels, and naming one class would with {chance:.0%}"
-        elif visits < _ENOUGH:
-            why = f"each sample was seen {visits:.1f} times, where a memory looks back on about {_ENOUGH}"
-        return why and f"The list misleads: {why}. Such a network contradicts right labels too; train longer."
 
 
 def trainings_of(folder: Path) -> list[tuple[str, int]]:
@@ -125,4 +109,5 @@ def _issues(columns: Columns, threshold: float | None) -> LabelIssues:
         names=columns.get("names"),
         tokens=columns.get("token"),
         class_names=tuple(columns["class_names"].tolist()) if "class_names" in columns else (),
+        visits=float(columns.get("visits", ENOUGH)),  # which older runs did not keep
     )

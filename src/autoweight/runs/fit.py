@@ -37,14 +37,14 @@ class Fitted:
 
     network: nn.Module
     """Trained, and set to evaluate."""
-    history: list[StageReport]
+    history: list[StageReport] = field(repr=False)
     """Training loss, validation score (None without a validation set) and seconds, by stage. A training that went on
     from a checkpoint tells of the stages of this sitting."""
     weigher: Weigher | None
     """What weighed the samples, with what it remembers of them."""
-    labels: Tensor
+    labels: Tensor = field(repr=False)
     """Those that were trained on, in the order of the weigher's indices."""
-    positions: Tensor
+    positions: Tensor = field(repr=False)
     """Where each of these samples lies in the data set: samples that were skipped at once have no index."""
     val_score: float | None = None
     """The last stage's; accuracy, or the score of the task."""

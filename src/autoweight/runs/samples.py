@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from autoweight.audit.find import mean_visits
 from autoweight.config import Precision
 from autoweight.data import Labelled
 from autoweight.methods.method import Method
@@ -73,7 +74,8 @@ def _class_columns(method: Method, weigher: Remembering | None, samples: Labelle
         columns["predicted"] = predicted.cpu().numpy().astype(kind)
         columns["margin"] = margins.detach().float().cpu().numpy()  # whole: who is worst hangs on little
     if weigher is not None:
-        columns |= {"visits": _visits(weigher, samples.labels)} | pictures_of(samples, columns["margin"])
+        columns["visits"] = np.array(mean_visits(weigher, len(samples.labels)))
+        columns |= pictures_of(samples, columns["margin"])
     return columns
 
 
@@ -89,7 +91,7 @@ def _token_columns(columns: Columns, weigher: Remembering | None, samples: Label
         own["wrong"] = (labels != samples.true_labels.flatten()).cpu().numpy()[counted]
     if weigher is not None:
         predicted, margins = _remembered(weigher, labels)
-        own["visits"] = _visits(weigher, labels)
+        own["visits"] = np.array(mean_visits(weigher, len(labels)))
         own |= {"predicted": predicted.cpu().numpy()[counted], "margin": margins.cpu().numpy()[counted]}
     return own | {"remembered": np.array(weigher is not None)}
 
@@ -98,12 +100,6 @@ def _remembered(weigher: Remembering, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The class that the network has come to believe in, and the margin; the label, and NaN, of what never came up."""
     margins, predicted = weigher.judgement()
     return predicted.where(predicted >= 0, labels), margins
-
-
-def _visits(weigher: Remembering, labels: Tensor) -> NDArray[Any]:
-    """How often samples were visited in the mean, of those that were."""
-    visits = weigher.settled().testimony.visits[: len(labels)]
-    return visits[visits > 0].mean().cpu().numpy()
 
 
 def remembering_of(method: Method) -> Remembering | None:

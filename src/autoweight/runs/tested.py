@@ -24,6 +24,13 @@ def samples_tested(run: RunView) -> Tested:
     return "training"
 
 
+def tests_what_was_split_off(run: RunView) -> bool:
+    """Whether scores are on the user's own data, as they came: no file was named to test on, no label made wrong."""
+    data = None if run.config is None else run.config.data
+    as_it_came = data is not None and data.dataset == OWN and not data.test and data.noise == "none"
+    return as_it_came and samples_tested(run) == "test"
+
+
 def name_of_score(run: RunView) -> str:
     """What the score is called; where it is on the very labels that an audit suspects, it is no accuracy."""
     suspects = run.is_audit and run.score_name == "accuracy" and samples_tested(run) == "training"

@@ -52,10 +52,8 @@ def label_column(table: Table, path: Path, config: DataConfig) -> str:
             raise unknown("column", config.label, table.columns)
         return config.label
     found = [name for name in table.columns if name.lower() in LABEL_NAMES]
-    require(
-        len(found) == 1,
-        f"say which column of {path.name} holds the labels, --label COLUMN: it has {', '.join(table.columns)}.",
-    )
+    named = ", ".join(filter(None, table.columns))
+    require(len(found) == 1, f"say which column of {path.name} holds the labels, --label COLUMN: it has {named}.")
     return found[0]
 
 

@@ -62,7 +62,8 @@ def _classes(train: Rows) -> Targets:
         )
     odd = next((name for name in names if name.lower() in MISSING), None)
     if odd is not None:
-        warnings.warn(f"'{odd}' is taken for a class: leave cells empty where a label is missing.", stacklevel=5)
+        missing = "if it means that a label is missing, empty the cell or leave the sample out"
+        warnings.warn(f"'{odd}' is taken for a class: {missing}.", stacklevel=5)
     places = {name: place for place, name in enumerate(names)}
 
     def encode(rows: Rows) -> Tensor:
