@@ -48,8 +48,9 @@ def base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[str
         return replace(_recipe(words[0], command), command=command), words[1:]
     if not {"-h", "--help"} & set(words):
         raise UserError(
-            f"name a recipe, or the path of your own data, first: autoweight {command} RECIPE; there are: "
-            f"{', '.join(RECIPES)}."
+            "name a recipe, or the path of your own data, first, such as: autoweight "
+            f"{command} {next(iter(RECIPES))}, or autoweight {command} rows.csv --label COLUMN. autoweight list names "
+            "all recipes."
         )
     recipe = next((word for word in words if word in RECIPES), next(iter(RECIPES)))  # whose defaults to show
     return replace(get_recipe(recipe), command=command), [word for word in words if word != recipe]

@@ -10,7 +10,7 @@ from autoweight.runs.tested import name_of_score, samples_tested
 
 
 def comparison_table(run: RunView) -> Table:
-    """Mean accuracy with its standard error over seeds, share of the oracle gap closed, and time, by method."""
+    """Mean accuracy, its standard error over several seeds, share of the oracle gap closed, and time, by method."""
     result, closed = run.result, recovered(run)
     seeds = result["seeds"]
     score = result.get("score", "test_accuracy")
@@ -20,7 +20,8 @@ def comparison_table(run: RunView) -> Table:
     table = Table(title=title, caption=UNSURE_GAP if unsure else None)
     table.add_column("method")
     table.add_column(f"{name} %", justify="right")
-    table.add_column("std. error", justify="right")
+    if len(seeds) > 1:
+        table.add_column("std. error", justify="right")
     if result["recovered"]:
         table.add_column("recovered", justify="right")
     beside = sorted({key for values in result["methods"].values() for key in values if key.startswith(f"{score}_")})
@@ -29,7 +30,9 @@ def comparison_table(run: RunView) -> Table:
     table.add_column("seconds", justify="right")
     for method, values in result["methods"].items():
         accuracies = values[score]
-        row = [method, f"{100 * fmean(accuracies):.2f}", format_error(accuracies)]
+        row = [method, f"{100 * fmean(accuracies):.2f}"]
+        if len(seeds) > 1:
+            row.append(f"{100 * standard_error(accuracies):.2f}" if len(accuracies) > 1 else "-")
         if result["recovered"]:
             row.append(f"{closed[method]:z.2f}" if method in closed else "-")
         row += [f"{100 * fmean(values[key]):.2f}" if key in values else "" for key in beside]
@@ -40,8 +43,3 @@ def comparison_table(run: RunView) -> Table:
 def standard_error(values: list[float]) -> float:
     """Standard error of the mean; needs two values."""
     return float(stdev(values) / len(values) ** 0.5)
-
-
-def format_error(accuracies: list[float]) -> str:
-    """The standard error in percent, or a dash for a single seed."""
-    return f"{100 * standard_error(accuracies):.2f}" if len(accuracies) > 1 else "-"

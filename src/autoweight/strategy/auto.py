@@ -7,7 +7,7 @@ Idea    A wrong label is one that the network, whatever it knows by now, keeps c
         contradiction is about as firm as confirmation, the network does better than chance, and a few contradicted
         samples that are left out, on trial, stay contradicted. Hard problems do not show the first, slowly learned ones
         not the last, so that their weights stay at 1. Of large sets hard samples are spared in the first half of the
-        training, while nothing is memorised, and all after it where the problem is hard (sparing.py). Weights have a
+        training, while nothing is memorised, and all after it where the problem is hard. Weights have a
         mean of 1 within each class, of large sets halfway. Rare classes are raised where the imbalance is so large that
         it looks made.
 Told    Nothing: no search, no trusted samples, no noise rate. It needs the samples' indices.
