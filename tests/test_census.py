@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from autoweight.strategy.census import FIXED_POINT, Census, counted
+from autoweight.strategy.census import Census
+from autoweight.strategy.counting import FIXED_POINT, counted
 from autoweight.strategy.memory import Memory
 
 CLASSES = 4

@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy, one_hot
 import autoweight as aw
 from autoweight.sharded import Sharded
 from autoweight.strategy import Rule, Strategy, waiting
-from autoweight.strategy.census import FIXED_POINT
+from autoweight.strategy.counting import FIXED_POINT
 
 SAMPLES, CLASSES, BATCH, EPOCHS = 2200, 5, 128, 5
 REMEMBERING = {

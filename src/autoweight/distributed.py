@@ -9,7 +9,8 @@ from torch.nn.functional import pad
 
 from autoweight.config import IGNORED
 from autoweight.sharded import Sharded
-from autoweight.strategy.remembering import Remembering, places_of, weigh_once
+from autoweight.strategy.indices import places_of, weigh_once
+from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.weigher import Weigher
 
 

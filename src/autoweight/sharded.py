@@ -11,9 +11,11 @@ from torch import Tensor
 from torch import distributed as dist
 
 from autoweight.errors import UserError, require
-from autoweight.strategy.memory import Memory, Part
-from autoweight.strategy.remembering import Remembering, check_range, check_sizes, places_of, weigh_once
+from autoweight.strategy.indices import check_range, check_sizes, places_of, weigh_once
+from autoweight.strategy.memory import Memory
+from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.testimony import Testimony
+from autoweight.strategy.visits import Part
 from autoweight.strategy.weigher import Weigher, check_state, check_tensors, load_tensors
 
 _SHORT = 2**15  # from which on classes do not fit into 16 bits, and visits are no longer told apart

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from autoweight.strategy.remembering import places_of
+from autoweight.strategy.indices import places_of
 
 
 class Record:

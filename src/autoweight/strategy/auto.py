@@ -24,9 +24,10 @@ from torch import Tensor
 from autoweight.errors import UserError
 from autoweight.strategy.census import Census, Evidence, Sizes
 from autoweight.strategy.features import View
-from autoweight.strategy.memory import RATE, SLOPE, Memory, Taken
+from autoweight.strategy.memory import RATE, SLOPE, Memory
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.stages import check_progress
+from autoweight.strategy.visits import Taken
 from autoweight.strategy.waiting import Look, Verdict
 from autoweight.strategy.weigher import view_of
 

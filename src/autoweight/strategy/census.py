@@ -15,7 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-FIXED_POINT = 2**20  # sums are whole multiples of 1 / this
+from autoweight.strategy.counting import FIXED_POINT, bimodality, ramp, whole
+
 _FINE_POINT = 2**32  # the same of weights
 _TWO_GROUPS = (1 / 3, 5 / 9)  # coefficient of bimodality of a normal distribution, one group, and of a flat one
 _SUSPICION = (0.4, 0.6)  # contradiction over confirmation: hard samples stay below, wrong and slow ones are above
@@ -192,7 +193,7 @@ class Census:
         share = all_against / everyone
         return Margins(
             ((against + _SHARED * share) / (members + _SHARED)).clamp(_LEAST_PRIOR, _MOST_PRIOR),
-            _bimodality(scaled[1:] / everyone),
+            bimodality(scaled[1:] / everyone),
             contradiction / confirming.clamp(min=1e-3),
             1 - taken_back / before,
             1 - all_against.maximum(all_raw) / everyone / (1 - 1 / max(len(sums), 2)),
@@ -274,34 +275,3 @@ class Census:
         visits, total = nothing.index_add(0, labels, rows.round().long()).unbind(dim=-1)
         now = total / visits.clamp(min=1)
         self.class_weights += (now - self.class_weights) * (1 - torch.exp(visits / (-_CLASS_VISITS * _FINE_POINT)))
-
-
-def ramp(value: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
-    """From 0 at `low` to 1 at `high`, whichever is larger, and no further."""
-    return ((value - low) / (high - low)).clamp(0, 1)
-
-
-def whole(values: Tensor) -> Tensor:
-    """Numbers in fixed point, still as floats: these hold them exactly."""
-    return (values * FIXED_POINT).round()
-
-
-def counted(margins: Tensor, raw: Tensor) -> Tensor:
-    """What is counted of a sample, in fixed point: itself, whether its margin, and its `raw` one, is below 0, how far.
-
-    Then come four powers of its margin.
-    """
-    square = margins.square()
-    below = margins < 0, raw < 0, margins.clamp(max=0)
-    powers = margins, square, square * margins, square.square()
-    return whole(torch.stack([torch.ones_like(margins), *below, *powers], dim=-1)).long()
-
-
-def _bimodality(moments: Tensor) -> Tensor:
-    """Sarle's coefficient, given the means of the first four powers."""
-    mean = moments[0]
-    variance, third, fourth = moments[1:] - mean * moments[:-1]  # means of powers times the distance from the mean
-    shift = mean * variance
-    skew, spread = third - 2 * shift, fourth - 3 * mean * (third - shift)
-    variance = variance.clamp(min=1e-8)
-    return (skew**2 / variance + variance**2) / spread.clamp(min=1e-16)

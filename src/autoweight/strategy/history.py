@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from autoweight.strategy.census import FIXED_POINT, whole
+from autoweight.strategy.counting import FIXED_POINT, whole
 
 _LEAST_SPREAD = 1e-3  # deviations of remembered losses below this count as none
 

@@ -6,15 +6,16 @@ class that last beat its label, and the class that it is taken for.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from autoweight.errors import UserError
-from autoweight.strategy.census import Census, Sizes, counted
+from autoweight.strategy.census import Census, Sizes
+from autoweight.strategy.counting import counted
 from autoweight.strategy.history import History
 from autoweight.strategy.sparing import Sparing
+from autoweight.strategy.visits import Part, Taken, Visit
 from autoweight.strategy.waiting import NOTHING_WAITS, Look, Waiting, may_wait
 
 RATE = 0.2  # of the memory: about the last five visits count
@@ -41,45 +42,6 @@ _EMPTY: dict[str, tuple[torch.dtype, float | tuple[float, ...]]] = {
 """Per-sample columns: their type, and what stands there before the first visit, a number or several."""
 
 
-class _Visit(NamedTuple):
-    """What `margins` saw of the batch at hand, for `relative` and `spared`."""
-
-    now: Tensor
-    """Margins, before they are averaged."""
-    own: Tensor
-    """The labels' probabilities."""
-    means: Tensor
-    """The averaged margins, `[2, batch]`: before this visit, and with it."""
-    rivals: Tensor
-    """The classes that beat the labels last, `[2, batch]`."""
-    sizes: Sizes
-
-
-class Taken(NamedTuple):
-    """What samples are taken for."""
-
-    relative: Tensor
-    """Margins relative to their classes."""
-    believed: Tensor
-    """The classes believed in."""
-    on_trial: Tensor
-    """Which samples are on trial."""
-    telling: Tensor
-    """Which are valid, and their labels not far rarer than the classes believed in: others are never on trial."""
-    sizes: Sizes
-
-
-class Part(NamedTuple):
-    """Which samples a memory holds, where it is not all of a set; others keep the rest."""
-
-    indices: Tensor
-    """Theirs in the set, `[places]`."""
-    num_samples: int
-    """In the set."""
-    precision: torch.dtype
-    """In which real numbers are kept between visits: counts have to be of these."""
-
-
 class Memory:
     """Columns of one entry a sample, and counts over those that were visited."""
 
@@ -93,7 +55,7 @@ class Memory:
         self.census = Census(tensors)
         self.sparing = Sparing(tensors)
         self.waiting = Waiting(tensors)
-        self._visit: _Visit
+        self._visit: Visit
 
     @classmethod
     def empty(cls, num_samples: int, num_classes: int, device: torch.device | str = "cpu") -> "Memory":
@@ -180,7 +142,7 @@ class Memory:
         self._put("rival_class", indices, rivals, beaten_by, valid)
         self._put("label", indices, known, labels, valid)
         sizes = self.census.visit(labels, means, known < 0, valid)
-        self._visit = _Visit(now, look.own, means, torch.stack([rivals, beaten_by]), sizes)
+        self._visit = Visit(now, look.own, means, torch.stack([rivals, beaten_by]), sizes)
         return new
 
     def look(self, logits: Tensor, labels: Tensor) -> Look:

@@ -14,7 +14,7 @@ little: to leave out would do more harm than wrong labels do. So everybody is sp
 import torch
 from torch import Tensor
 
-from autoweight.strategy.census import ramp
+from autoweight.strategy.counting import ramp
 
 _MOST_CLASSES = 1024  # of which pairs are counted; with more, nobody is spared
 _TIMES = 2.0  # the odds of a label among the samples of a look: at twice these it is as often right as wrong

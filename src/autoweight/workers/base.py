@@ -16,8 +16,8 @@ from autoweight.data.loader import Batch, Loader
 from autoweight.data.mixing import mix
 from autoweight.strategy import Rule, Weigher
 from autoweight.strategy.features import label_values
+from autoweight.strategy.indices import places_of
 from autoweight.strategy.memory import Memory
-from autoweight.strategy.remembering import places_of
 from autoweight.strategy.stages import stage_starts
 from autoweight.strategy.weigher import view_of
 from autoweight.training.schedules import learning_rate_at

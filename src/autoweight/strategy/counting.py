@@ -1,0 +1,37 @@
+"""Counting in fixed point: sums of whole numbers are exact, and do not depend on the order in which a GPU adds."""
+
+import torch
+from torch import Tensor
+
+FIXED_POINT = 2**20  # sums are whole multiples of 1 / this
+
+
+def ramp(value: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
+    """From 0 at `low` to 1 at `high`, whichever is larger, and no further."""
+    return ((value - low) / (high - low)).clamp(0, 1)
+
+
+def whole(values: Tensor) -> Tensor:
+    """Numbers in fixed point, still as floats: these hold them exactly."""
+    return (values * FIXED_POINT).round()
+
+
+def counted(margins: Tensor, raw: Tensor) -> Tensor:
+    """What is counted of a sample, in fixed point: itself, whether its margin, and its `raw` one, is below 0, how far.
+
+    Then come four powers of its margin.
+    """
+    square = margins.square()
+    below = margins < 0, raw < 0, margins.clamp(max=0)
+    powers = margins, square, square * margins, square.square()
+    return whole(torch.stack([torch.ones_like(margins), *below, *powers], dim=-1)).long()
+
+
+def bimodality(moments: Tensor) -> Tensor:
+    """Sarle's coefficient, given the means of the first four powers."""
+    mean = moments[0]
+    variance, third, fourth = moments[1:] - mean * moments[:-1]  # means of powers times the distance from the mean
+    shift = mean * variance
+    skew, spread = third - 2 * shift, fourth - 3 * mean * (third - shift)
+    variance = variance.clamp(min=1e-8)
+    return (skew**2 / variance + variance**2) / spread.clamp(min=1e-16)
