@@ -119,7 +119,7 @@ MISTAKES = {
     "too short": (["search", "digits-noise", "--search.warmup-stages", "20"], "leaves nothing"),
     "too few steps": (["train", "digits-noise", "--training.num-stages", "5000"], "cannot be cut into 5000 stages"),
     "another task": (["train", "digits-noise", "--training.task", "regression"], "it should be classification"),
-    "too few workers": (["search", "digits-noise", "--search.num-workers", "3"], "at least 5 workers"),
+    "too few workers": (["search", "digits-longtail", "--search.num-workers", "3"], "at least 5 workers"),
     "no seeds": (["compare", "digits-noise", "--seeds", "0"], "num_seeds must be at least 1"),
     "negative seed": (["compare", "digits-noise", "--seed", "-1"], "seeds go from 0"),
     "seeds too large": (["compare", "digits-noise", "--seed", 2**31 - 1, "--seeds", 2], "seeds go from 0"),

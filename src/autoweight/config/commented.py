@@ -8,11 +8,11 @@ from typing import Any
 
 import yaml
 
+from autoweight.config.data import DataConfig
 from autoweight.config.run import RunConfig
+from autoweight.config.search import SearchConfig
 
 _WIDTH = 100
-_LEFT_OUT = {"search": ("actor_critic", "trust_region"), "data": ("folder", "rare_classes")}
-"""Keys that keep their defaults: those of an agent that is not used, and of data sets with names."""
 
 
 def commented(config: RunConfig) -> str:
@@ -21,10 +21,10 @@ def commented(config: RunConfig) -> str:
 
 
 def _lines(part: Any, depth: int) -> list[str]:
-    about, lines = _documentation(type(part)), []
+    about, left_out, lines = _documentation(type(part)), _left_out(part), []
     for one in fields(part):
         value, indent = getattr(part, one.name), "  " * depth
-        if one.name in _LEFT_OUT.get(type(part).__name__.removesuffix("Config").lower(), ()):
+        if one.name in left_out:
             continue
         if is_dataclass(value):
             text = (inspect.getdoc(type(value)) or "").partition("\n")[0]
@@ -32,6 +32,15 @@ def _lines(part: Any, depth: int) -> list[str]:
         else:
             lines += [*_comment(about.get(one.name, ""), indent), f"{indent}{one.name}: {_plain(value)}"]
     return lines
+
+
+def _left_out(part: Any) -> set[str]:
+    """Keys that need no reader: those of agents that are not used, and of data sets with names."""
+    if isinstance(part, SearchConfig):
+        return {one.name for one in fields(part) if is_dataclass(getattr(part, one.name))} - {
+            part.agent.replace("-", "_")
+        }
+    return {"folder", "rare_classes"} if isinstance(part, DataConfig) else set()
 
 
 def _comment(text: str, indent: str) -> list[str]:
