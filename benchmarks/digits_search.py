@@ -6,6 +6,7 @@
     python benchmarks/digits_search.py cifar10-noise-64-0    the same with a kept strategy of results/strategies
     python benchmarks/digits_search.py agents --first-seed 20 --seeds 10 --processes 16 --out agents.jsonl
                                                              all agents on the recipe as it is, side by side
+    python benchmarks/digits_search.py elsewhere --first-seed 20 --seeds 8   two agents elsewhere than at what auto does
     python benchmarks/digits_search.py features --first-seed 20 --seeds 3    the memory's features, stages or one theta
 
 A search with seed s sees data of seed 10,000 + s; what it finds is trained on the unseen data seeds 0 to 4, and the
@@ -72,6 +73,10 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
     "cmaes, few trainings": ("digits-noise", SearchConfig(**FEW)),
     "constant, few trainings": ("digits-noise", SearchConfig(agent="constant", **FEW)),
     "cmaes, few trainings, from small losses": ("digits-noise", losses(SearchConfig(**FEW))),
+    "trust-region, few trainings, from small losses": (
+        "digits-noise",
+        replace(losses(SearchConfig(**FEW)), agent="trust-region"),
+    ),
     **{
         f"{place}, {agent}": ("digits-noise", replace(settings, agent=agent))
         for place, settings in (("memory", FROM_MARGINS), ("recipe", RECIPE))
@@ -99,7 +104,14 @@ def coarse(search: SearchConfig, share: float) -> SearchConfig:
 
 
 for recipe in ("longtail", "imbalance"):
+    own = replace(get_recipe(f"digits-{recipe}").search, **FEW)
+    region = replace(own, agent="trust-region")
     for name, search in {
+        f"{recipe}, the recipe with few trainings, cmaes": own,
+        f"{recipe}, the recipe with few trainings, trust-region": region,
+        f"{recipe}, the recipe with few trainings, trust-region from 0.1": replace(
+            region, trust_region=replace(region.trust_region, radius=0.1)
+        ),
         recipe: RARE,
         f"{recipe}, frequency over classes": replace(RARE, **BY_CLASS),
         f"{recipe}, label alone": replace(RARE, features=("label",)),
@@ -119,6 +131,7 @@ GROUPS = {
     "all": list(VARIANTS),
     "agents": [f"recipe, {agent}" for agent in get_args(AgentName)],
     "features": ["recipe, cmaes", "memory, cmaes", *FEATURES],
+    "elsewhere": [name for name in VARIANTS if "few trainings, from" in name or "the recipe with few" in name],
 }
 
 PLACES = {
