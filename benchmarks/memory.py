@@ -23,6 +23,7 @@ from autoweight.data.dataset import Samples
 from autoweight.models import make_network
 from autoweight.recipes import get_recipe
 from autoweight.strategy.memory import RATE, Memory
+from autoweight.strategy.testimony import Testimony
 from autoweight.training.schedules import learning_rate_at
 
 SEEDS = 3
@@ -150,8 +151,8 @@ def main() -> None:
     print("\n| step of | microseconds of one core | over plain |\n|---|---|---|")
     for name, value in times.items():
         print(f"| {name} | {value:.0f} | {value / times['plain']:.2f} |")
-    columns = Memory.empty(1, 10).columns.values()
-    print(f"\nbytes a sample: {sum(column.element_size() for column in columns)}")
+    columns = [*Memory.empty(1, 10).columns.values(), *Testimony.empty(1)]
+    print(f"\nbytes a sample: {sum(column.nbytes for column in columns)}")
 
 
 if __name__ == "__main__":
