@@ -22,9 +22,8 @@ _TWO_GROUPS = (1 / 3, 5 / 9)  # coefficient of bimodality of a normal distributi
 _SUSPICION = (0.4, 0.6)  # contradiction over confirmation: hard samples stay below, wrong and slow ones are above
 _FIRMNESS = (0.5, 0.65)  # the same, of what lasts: what is learned slowly stays below 0.55
 _FIRMER = 0.05  # more of it is asked of small sets, of which few are on trial
-_LEARNING = (
-    0.05  # of what is contradicted: where fewer are confirmed at the next visit, nothing is learned, slowly or not
-)
+# Of what is contradicted: where fewer are confirmed at the next visit, nothing is learned, slowly or not.
+_LEARNING = 0.05
 _SMALL = (5000.0, 10000.0)  # samples: of the second, more than six hundred are
 _ON_TRIAL = 128  # samples, where that lies between the shares below
 _LEAST_SHARE, _MOST_SHARE = 1 / 16, 1 / 4  # of the samples that are on trial
@@ -109,9 +108,8 @@ class Census:
 
     def __init__(self, tensors: dict[str, Tensor]) -> None:
         self.counts = tensors["counts"]  # by label, [classes, 2]: samples visited, and the sum of their margins
-        self.believed = tensors[
-            "believed"
-        ]  # by the class believed in, [classes, 8]: what is `counted` of samples on trial
+        # By the class believed in, [classes, 8]: what is `counted` of samples on trial.
+        self.believed = tensors["believed"]
         self.num_visits = tensors["num_visits"]
         self.taken_back = tensors["taken_back"]  # shares of those on trial: contradicted, and then confirmed
         self.opened = tensors["opened"]  # whether there was evidence at the last look
