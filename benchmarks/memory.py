@@ -151,7 +151,7 @@ def main() -> None:
     print("\n| step of | microseconds of one core | over plain |\n|---|---|---|")
     for name, value in times.items():
         print(f"| {name} | {value:.0f} | {value / times['plain']:.2f} |")
-    columns = [*Memory.empty(1, 10).columns.values(), *Testimony.empty(1)]
+    columns = [*Memory.empty(1, 10).columns.tensors().values(), *Testimony.empty(1)]
     print(f"\nbytes a sample: {sum(column.nbytes for column in columns)}")
 
 

@@ -163,7 +163,7 @@ def test_a_sample_whose_loss_is_no_number_is_not_remembered_and_harms_nobody():
 
 def test_a_memory_costs_a_few_numbers_a_sample_however_many_classes():
     memory = Memory.empty(1000, 5000)
-    assert sum(column[0].nbytes for column in memory.columns.values()) <= 64
+    assert sum(column[0].nbytes for column in memory.columns.tensors().values()) <= 64
 
 
 BATCH = torch.rand(3), torch.randn(3, CLASSES), torch.tensor([0, 1, 2])

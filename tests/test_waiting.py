@@ -10,7 +10,8 @@ from torch.testing import assert_close
 import autoweight as aw
 from autoweight.strategy import memory, waiting
 from autoweight.strategy.memory import Memory
-from autoweight.strategy.waiting import Look, Verdict
+from autoweight.strategy.visits import Look
+from autoweight.strategy.waiting import Verdict
 
 SAMPLES, CLASSES, BATCH = 800, 4, 20
 LABELS = torch.arange(SAMPLES) % CLASSES

@@ -11,11 +11,11 @@ from torch import Tensor
 from torch import distributed as dist
 
 from autoweight.errors import UserError, require
+from autoweight.strategy.columns import Part
 from autoweight.strategy.indices import check_range, check_sizes, places_of, weigh_once
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.testimony import Testimony
-from autoweight.strategy.visits import Part
 from autoweight.strategy.weigher import Weigher, check_state, check_tensors, load_tensors
 
 _SHORT = 2**15  # from which on classes do not fit into 16 bits, and visits are no longer told apart
@@ -51,7 +51,7 @@ class Sharded(Weigher):
         self._precision = torch.float16 if half else torch.float32
         whole = torch.int16 if half and num_classes <= _SHORT else torch.int32
         empty = Memory.empty(1, num_classes, device)
-        columns = empty.columns | Testimony.empty(1, device).tensors()
+        columns = empty.columns.tensors() | Testimony.empty(1, device).tensors()
         kept = -(-num_samples // self.size)  # the same everywhere, so that all can be gathered
         self._columns = {
             name: one.to(self._precision if one.is_floating_point() else whole).repeat(kept)
@@ -60,7 +60,7 @@ class Sharded(Weigher):
         }
         if half:
             self._columns["visits"] = self._columns["visits"].to(torch.int16)
-        self._counts = {name: one for name, one in empty.tensors().items() if name not in empty.columns}
+        self._counts = {name: one for name, one in empty.tensors().items() if name not in columns}
         self._keeper = torch.tensor([self.rank, self.size])
 
     @torch.no_grad()
@@ -125,7 +125,7 @@ class Sharded(Weigher):
     def _open(self, places: Tensor) -> None:
         """Give the weigher a memory of the samples at hand alone."""
         rows = self._fetched(places)
-        columns = Memory.empty(places.numel(), len(self._counts["loss_sums"]), places.device).columns
+        columns = Memory.empty(places.numel(), len(self._counts["loss_sums"]), places.device).columns.tensors()
         part = Part(places, self._num_samples, self._precision)
         own = {name: rows[name].to(one.dtype) for name, one in columns.items() if name in rows}
         self._inner.memory = Memory({**columns, **own, **self._counts}, part)
@@ -145,7 +145,7 @@ class Sharded(Weigher):
         """Keep what has become of the samples that are this process's."""
         assert self._inner.memory is not None
         own = places % self.size == self.rank
-        rows = {**self._inner.memory.columns, **self._inner.testimony.tensors()}
+        rows = {**self._inner.memory.columns.tensors(), **self._inner.testimony.tensors()}
         for name, column in self._columns.items():
             new = rows[name][own]
             column[places[own] // self.size] = (new.clamp(max=_SHORT - 1) if name == "visits" else new).to(column.dtype)

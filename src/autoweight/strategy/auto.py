@@ -27,8 +27,8 @@ from autoweight.strategy.features import View
 from autoweight.strategy.memory import RATE, SLOPE, Memory
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.stages import check_progress
-from autoweight.strategy.visits import Taken
-from autoweight.strategy.waiting import Look, Verdict
+from autoweight.strategy.visits import Look, Taken
+from autoweight.strategy.waiting import Verdict
 from autoweight.strategy.weigher import view_of
 
 _LEAST = 1e-30  # of the prior, whose logit has to be a number: below it, no margin makes a label wrong

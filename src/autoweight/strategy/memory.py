@@ -12,34 +12,20 @@ from torch import Tensor
 
 from autoweight.errors import UserError
 from autoweight.strategy.census import Census, Sizes
+from autoweight.strategy.columns import NEVER_LOW, NONE, Columns, Part
 from autoweight.strategy.counting import counted
 from autoweight.strategy.history import History
 from autoweight.strategy.sparing import Sparing
-from autoweight.strategy.visits import Part, Taken, Visit
-from autoweight.strategy.waiting import NOTHING_WAITS, Look, Waiting, may_wait
+from autoweight.strategy.visits import Look, Taken, Visit
+from autoweight.strategy.waiting import Waiting, may_wait
 
 RATE = 0.2  # of the memory: about the last five visits count
 SLOPE = 16.0  # log-odds of a right label per unit of margin
 
-_NONE = -2.0  # stands where no relative margin, from -1 to 1, is counted
-_NEVER_LOW = 2.0  # stands where no margin, from -1 to 1, is kept
 _FORGIVEN = 0.05  # a visit, of how low a sample's margin was
 _MORE = 8  # part of its room that a memory grows by at least
 _AT_ONCE = 2**20  # samples that are gone through at a time
 _LARGE = 2000  # samples: of smaller sets too few are on trial to tell who may be spared, and classes are soon forgotten
-
-_EMPTY: dict[str, tuple[torch.dtype, float | tuple[float, ...]]] = {
-    "label": (torch.int32, -1),
-    "margin": (torch.float32, 0),
-    "lowest": (torch.float32, _NEVER_LOW),
-    "rival_class": (torch.int32, -1),
-    "relative": (torch.float32, _NONE),
-    "taken_for": (torch.int32, -1),
-    "own": (torch.float32, -1),
-    "loss": (torch.float32, -1),
-    "waiting": (torch.float32, NOTHING_WAITS),
-}
-"""Per-sample columns: their type, and what stands there before the first visit, a number or several."""
 
 
 class Memory:
@@ -47,7 +33,7 @@ class Memory:
 
     def __init__(self, tensors: dict[str, Tensor], part: Part | None = None) -> None:
         self.part = part
-        self.columns = {name: tensors[name] for name in _EMPTY}
+        self.columns = Columns(tensors, part)
         self.num_samples = len(self) if part is None else part.num_samples
         """In the set, as far as is known: where a memory grows, there is room for more."""
         self.loss_sums = tensors["loss_sums"]
@@ -60,15 +46,12 @@ class Memory:
     @classmethod
     def empty(cls, num_samples: int, num_classes: int, device: torch.device | str = "cpu") -> "Memory":
         """A memory of samples that were never seen."""
-        columns = {}
-        for name, (dtype, empty) in _EMPTY.items():
-            row = torch.tensor(empty, dtype=dtype, device=device)
-            columns[name] = row.expand(num_samples, *row.shape).clone()
+        columns = Columns.empty(num_samples, device).tensors()
         sums = torch.zeros(num_classes, 3, dtype=torch.long, device=device)
         return cls({**columns, "loss_sums": sums, **_counts(num_classes, device)})
 
     def __len__(self) -> int:
-        return self.columns["label"].shape[0]  # a tensor's len() takes five times as long
+        return self.columns.room
 
     @property
     def num_classes(self) -> int:
@@ -78,7 +61,7 @@ class Memory:
     def tensors(self) -> dict[str, Tensor]:
         """All that it holds, by name."""
         return {
-            **self.columns,
+            **self.columns.tensors(),
             "loss_sums": self.loss_sums,
             "num_waiting": self.waiting.number,
             "waiting_progress": self.waiting.progress,
@@ -92,9 +75,9 @@ class Memory:
         own = self
         if num_samples > len(self):
             larger = Memory.empty(max(num_samples, len(self) + len(self) // _MORE), self.num_classes, self.device)
-            for name, column in self.columns.items():
+            for name, column in self.columns.tensors().items():
                 larger.columns[name][: len(self)] = column
-            own = self._with(larger.columns)
+            own = self._with(larger.columns.tensors())
         own.num_samples = num_samples
         return own
 
@@ -130,17 +113,15 @@ class Memory:
         memorised already: so samples go back then, once, to about the lowest margin that they had.
         """
         now = look.margins()
-        known, old, lowest, rivals = (
-            self.columns[name].gather(0, indices) for name in ("label", "margin", "lowest", "rival_class")
-        )
+        known, old, lowest, rivals = self.columns.at(indices, "label", "margin", "lowest", "rival_class")
         opened = self.census.opened
         new = torch.lerp(torch.where(opened, old.minimum(lowest), old), now, rate)
         beaten_by = torch.where(now < 0, look.strongest_class, rivals)
-        forgiven = (lowest + _FORGIVEN).minimum(old).masked_fill(opened, _NEVER_LOW)
-        means = torch.stack([old, self._put("margin", indices, old, new, valid)])
-        self._put("lowest", indices, lowest, forgiven, valid)
-        self._put("rival_class", indices, rivals, beaten_by, valid)
-        self._put("label", indices, known, labels, valid)
+        forgiven = (lowest + _FORGIVEN).minimum(old).masked_fill(opened, NEVER_LOW)
+        means = torch.stack([old, self.columns.put("margin", indices, old, new, valid)])
+        self.columns.put("lowest", indices, lowest, forgiven, valid)
+        self.columns.put("rival_class", indices, rivals, beaten_by, valid)
+        self.columns.put("label", indices, known, labels, valid)
         sizes = self.census.visit(labels, means, known < 0, valid)
         self._visit = Visit(now, look.own, means, torch.stack([rivals, beaten_by]), sizes)
         return new
@@ -156,22 +137,20 @@ class Memory:
         """
         now, _, means, rivals, sizes = self._visit
         leniency = self.census.leniency().gather(0, labels)
-        new = self._kept((margins + leniency).clamp(max=1))
+        new = self.columns.kept((margins + leniency).clamp(max=1))
         old = self.columns["relative"].gather(0, indices)
         both = torch.stack([old, new])
         classes = torch.where((both < 0) & (rivals >= 0), rivals, labels)
-        was_on_trial = (old != _NONE) & valid
+        was_on_trial = (old != NONE) & valid
         taken = self._taken(new, classes[1], labels, indices, valid, sizes)
-        self._put("relative", indices, old, torch.where(taken.on_trial, new, _NONE), valid)
+        self.columns.put("relative", indices, old, torch.where(taken.on_trial, new, NONE), valid)
         self.census.move(counted(both, means), classes, was_on_trial, taken.on_trial)
         self.census.follow((old < 0) & was_on_trial & taken.on_trial, now + leniency, sizes)
         return taken
 
     def remembered(self, places: Tensor) -> tuple[Tensor, Taken]:
         """Samples' labels, and what they are taken for by what is remembered of them: nobody is visited."""
-        label, margin, lowest, rival = (
-            self.columns[name][places] for name in ("label", "margin", "lowest", "rival_class")
-        )
+        label, margin, lowest, rival = self.columns.at(places, "label", "margin", "lowest", "rival_class")
         labels, census = label.long(), self.census
         margins = torch.where(census.opened, margin.minimum(lowest), margin)
         relative = (margins + census.leniency().gather(0, labels)).clamp(max=1)
@@ -210,7 +189,7 @@ class Memory:
         _, believed, on_trial, telling, sizes = taken
         mean = self._remember_own(indices, valid)
         before = self.columns["taken_for"].gather(0, indices)
-        self._put("taken_for", indices, before, believed, valid)
+        self.columns.put("taken_for", indices, before, believed, valid)
         self.sparing.visit(before, believed, labels, valid)
         early, settled = self.sparing.clock(progress, self.census.opened)
         self.sparing.follow(self._visit.now < 0, on_trial, telling & (early > 0), sizes.samples)
@@ -235,7 +214,7 @@ class Memory:
         old, own = self.columns["own"].gather(0, indices), self._visit.own
         rate = (2 / (2 + self._visit.sizes.visits)).clamp(max=RATE)
         new = torch.where(old < 0, own, torch.lerp(old, own, rate))
-        self._put("own", indices, old, new, valid)
+        self.columns.put("own", indices, old, new, valid)
         return new
 
     def class_means(self) -> Tensor:
@@ -255,11 +234,11 @@ class Memory:
 
     def losses(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
         """Move the samples' averaged losses by `rate` towards the present ones, and give them; the first visit sets."""
-        old, known = (self.columns[name].gather(0, indices) for name in ("loss", "label"))
+        old, known = self.columns.at(indices, "loss", "label")
         visited = old >= 0
-        new = self._kept(torch.where(visited, torch.lerp(old, losses, rate), losses))
-        self._put("loss", indices, old, new, valid)
-        self._put("label", indices, known, labels, valid)
+        new = self.columns.kept(torch.where(visited, torch.lerp(old, losses, rate), losses))
+        self.columns.put("loss", indices, old, new, valid)
+        self.columns.put("label", indices, known, labels, valid)
         self.history.move(labels, old, visited, new, valid)
         return new
 
@@ -277,19 +256,6 @@ class Memory:
                 "are positions in the training set, the same at every visit, as aw.Indexed(dataset) yields them; for "
                 "another data set begin with a fresh strategy."
             )
-
-    def _put(self, name: str, indices: Tensor, old: Tensor, new: Tensor, valid: Tensor) -> Tensor:
-        """Put what is `new` of the valid samples into a column, and give what it holds of all."""
-        kept = self._kept(torch.where(valid, new, old))
-        self.columns[name].index_put_((indices,), kept.to(self.columns[name].dtype))
-        return kept
-
-    def _kept(self, values: Tensor) -> Tensor:
-        """Numbers as they will be found at the next visit."""
-        if self.part is None or not values.is_floating_point():
-            return values
-        most = torch.finfo(self.part.precision).max
-        return values.clamp(-most, most).to(self.part.precision).to(values.dtype)
 
     def _named(self, places: Tensor) -> Tensor:
         """The samples' indices in the whole set."""

@@ -1,11 +1,32 @@
-"""What a memory makes of a batch that it is shown, and which samples it holds."""
+"""What a network makes of a batch, and what a memory makes of that."""
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from autoweight.strategy.census import Sizes
+
+
+class Look(NamedTuple):
+    """What a network makes of samples, `[batch]` each."""
+
+    own: Tensor
+    """The probability of the label."""
+    strongest: Tensor
+    """That of the strongest other class."""
+    strongest_class: Tensor
+
+    @classmethod
+    def at(cls, logits: Tensor, labels: Tensor, num_classes: int) -> "Look":
+        """By logits; a network may have outputs to spare, which are no classes."""
+        probabilities = logits.softmax(dim=-1)[..., :num_classes]
+        classes = labels.unsqueeze(-1)
+        own = probabilities.gather(-1, classes).squeeze(-1)
+        return cls(own, *probabilities.scatter(-1, classes, -1.0).max(dim=-1))
+
+    def margins(self) -> Tensor:
+        """From -1 to 1."""
+        return self.own - self.strongest
 
 
 class Visit(NamedTuple):
@@ -34,14 +55,3 @@ class Taken(NamedTuple):
     telling: Tensor
     """Which are valid, and their labels not far rarer than the classes believed in: others are never on trial."""
     sizes: Sizes
-
-
-class Part(NamedTuple):
-    """Which samples a memory holds, where it is not all of a set; others keep the rest."""
-
-    indices: Tensor
-    """Theirs in the set, `[places]`."""
-    num_samples: int
-    """In the set."""
-    precision: torch.dtype
-    """In which real numbers are kept between visits: counts have to be of these."""

@@ -12,32 +12,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from autoweight.strategy.visits import Look
+
 _LARGE = 10_000  # places: of smaller sets, which are soon memorised, a visit more or less counts
 _PARTS = 8  # of the set: when one of these waits, it is remembered, long before most of its samples come again
 _BATCHES = 16  # of the set at least: a larger batch is remembered at once
 _MOST = 2**20  # visits that are remembered together, so that those of a huge set need little room beside it
-
-
-class Look(NamedTuple):
-    """What a network makes of samples, `[batch]` each."""
-
-    own: Tensor
-    """The probability of the label."""
-    strongest: Tensor
-    """That of the strongest other class."""
-    strongest_class: Tensor
-
-    @classmethod
-    def at(cls, logits: Tensor, labels: Tensor, num_classes: int) -> "Look":
-        """By logits; a network may have outputs to spare, which are no classes."""
-        probabilities = logits.softmax(dim=-1)[..., :num_classes]
-        classes = labels.unsqueeze(-1)
-        own = probabilities.gather(-1, classes).squeeze(-1)
-        return cls(own, *probabilities.scatter(-1, classes, -1.0).max(dim=-1))
-
-    def margins(self) -> Tensor:
-        """From -1 to 1."""
-        return self.own - self.strongest
 
 
 class Verdict(NamedTuple):
