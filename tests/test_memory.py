@@ -70,7 +70,7 @@ def test_margin_and_history_are_those_of_a_plain_loop(scale):
         assert_close(columns["margin"], torch.tensor(margins), atol=1e-5, rtol=1e-5)
         history = [plain.history(index, scale) for index, *_ in rows]
         assert_close(columns["history"], torch.tensor(history), atol=2e-3, rtol=2e-3)
-    assert memory.loss_sums[:, 0].sum() == len(plain.loss)
+    assert memory.history.sums[:, 0].sum() == len(plain.loss)
     for index, rival in plain.rival_class.items():
         assert memory.columns["rival_class"][index] == rival
 
@@ -92,7 +92,8 @@ def test_weights_are_made_of_the_remembered_features_and_the_rate_that_was_found
     for losses, logits, labels, indices in visits(6):
         valid = torch.ones(5, dtype=torch.bool)
         margin = memory.margins(memory.look(logits, labels), labels, indices, rate, valid)
-        history = memory.history.standing(memory.losses(losses, labels, indices, rate, valid), labels, by_class=True)
+        averaged = memory.history.visit(losses, labels, indices, rate, valid)
+        history = memory.history.standing(averaged, labels, by_class=True)
         weights = strategy.weigh(losses, logits, labels, progress=0.5, indices=indices)
         assert_close(weights, 1 + torch.tanh(2.0 * margin - 0.5 * history + 0.25), atol=1e-5, rtol=1e-5)
 
@@ -157,7 +158,7 @@ def test_a_sample_whose_loss_is_no_number_is_not_remembered_and_harms_nobody():
     assert columns["loss"][indices[2]] == -1
     assert columns["margin"][indices[2]] == 0
     assert columns["label"][indices[2]] == -1
-    assert strategy.memory.loss_sums[:, 0].sum() == 4
+    assert strategy.memory.history.sums[:, 0].sum() == 4
     assert strategy.memory.census.counts[:, 0].sum() == 4
 
 

@@ -5,6 +5,7 @@ import torch
 from torch.testing import assert_close
 
 import autoweight as aw
+from autoweight.strategy.belief import belief
 from autoweight.strategy.census import Census, Evidence
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.sparing import Sparing
@@ -205,16 +206,16 @@ def test_strategies_that_go_by_belief_spare_whom_auto_spares(monkeypatch):
     monkeypatch.setattr(Census, "evidence", lambda *_: full)
     index = next(i for i in range(100) if not on_trial(i))
 
-    def belief(probability, progress):
+    def belief_in(probability, progress):
         memory = ready()
         logits = torch.tensor([[probability, 1 - probability - 0.01, 0.01]]).log()
         labels, indices = torch.tensor([0]), torch.tensor([index])
         margins = memory.margins(memory.look(logits, labels), labels, indices, torch.tensor(1.0), YES)
-        return memory.belief(margins, labels, indices, YES, progress).item()
+        return belief(memory, margins, labels, indices, YES, progress).item()
 
-    assert belief(0.2, None) < -5
-    assert belief(0.2, 0.1) > 3
-    assert belief(0.005, 0.1) < -5
+    assert belief_in(0.2, None) < -5
+    assert belief_in(0.2, 0.1) > 3
+    assert belief_in(0.005, 0.1) < -5
 
 
 def test_labels_that_are_outnumbered_are_in_neither_arm():

@@ -12,7 +12,8 @@ from torch import Tensor
 from autoweight.audit.table import LabelIssues
 from autoweight.config import IGNORED
 from autoweight.errors import UserError, require
-from autoweight.strategy.memory import SLOPE, Memory
+from autoweight.strategy.belief import SLOPE
+from autoweight.strategy.memory import Memory
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.weigher import Weigher
 

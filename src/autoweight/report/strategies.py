@@ -7,7 +7,7 @@ from autoweight.report.maps import heat_map
 from autoweight.report.svg import Figure
 from autoweight.report.words import scale_of, weights_at
 from autoweight.strategy import Strategy
-from autoweight.strategy.auto import probability_wrong
+from autoweight.strategy.belief import probability_wrong
 
 _POINTS = 25
 _LINES = 4

@@ -22,16 +22,15 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import UserError
+from autoweight.strategy.belief import doubt
 from autoweight.strategy.census import Census, Evidence, Sizes
 from autoweight.strategy.features import View
-from autoweight.strategy.memory import RATE, SLOPE, Memory
+from autoweight.strategy.memory import RATE, Memory
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.stages import check_progress
-from autoweight.strategy.visits import Look, Taken
+from autoweight.strategy.visits import Look
 from autoweight.strategy.waiting import Verdict
 from autoweight.strategy.weigher import view_of
-
-_LEAST = 1e-30  # of the prior, whose logit has to be a number: below it, no margin makes a label wrong
 
 
 class Auto(Remembering):
@@ -107,11 +106,11 @@ class Auto(Remembering):
     def _verdict(self, memory: Memory, places: Tensor, evidence: Evidence, progress: Tensor) -> Verdict:
         """What is made of samples by all that is remembered now."""
         labels, taken = memory.remembered(places)
-        doubt, slope = _doubt(evidence, taken)
-        right = 1 - doubt.sigmoid()
+        wrong, slope = doubt(evidence, taken)
+        right = 1 - wrong.sigmoid()
         spared = memory.still_spared(right, taken, labels, places, progress)
         scale = self._rarity(memory.census, taken.sizes, progress) / memory.class_means()
-        at_zero = -doubt - slope * RATE * memory.columns["margin"][places]
+        at_zero = -wrong - slope * RATE * memory.columns["margin"][places]
         return Verdict(at_zero, slope * RATE, spared.where(spared > right, 0), scale.gather(0, labels))
 
     def _visit(
@@ -122,8 +121,8 @@ class Auto(Remembering):
         margins = memory.margins(look, labels, places, torch.full((), RATE, device=labels.device), valid)
         taken = memory.relative(margins, labels, places, valid)
         evidence = self._evidence(memory.census, taken.sizes, progress)
-        doubt, _ = _doubt(evidence, taken)
-        right = memory.spared(1 - doubt.sigmoid(), taken, labels, places, valid, progress)
+        wrong, _ = doubt(evidence, taken)
+        right = memory.spared(1 - wrong.sigmoid(), taken, labels, places, valid, progress)
         memory.census.follow_weights(right, labels, valid)
         return right, taken.sizes, evidence
 
@@ -132,25 +131,3 @@ class Auto(Remembering):
 
     def _rarity(self, census: Census, sizes: Sizes, progress: Tensor) -> Tensor:
         return census.rarity(progress, sizes)
-
-
-def _doubt(evidence: Evidence, taken: Taken) -> tuple[Tensor, Tensor]:
-    """The log-odds that labels are wrong, but for sparing, and how much of them a margin takes away."""
-    strength = evidence.against(taken.on_trial)
-    slope = slope_of(strength)
-    return prior_odds(strength, evidence.prior.gather(0, taken.believed)) - slope * taken.relative, slope
-
-
-def probability_wrong(margins: Tensor, strength: Tensor, share: Tensor) -> Tensor:
-    """The probability that labels are wrong; without evidence that any is, it is improbable beforehand."""
-    return (prior_odds(strength, share) - slope_of(strength) * margins).sigmoid()
-
-
-def prior_odds(strength: Tensor, share: Tensor) -> Tensor:
-    """Log-odds that a label is wrong, whatever its margin."""
-    return torch.logit((strength * share).clamp(min=_LEAST))
-
-
-def slope_of(strength: Tensor) -> Tensor:
-    """What a margin takes away from them; with evidence of two groups these lie apart, so that it says more."""
-    return SLOPE * (1 + strength)

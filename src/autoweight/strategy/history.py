@@ -1,23 +1,31 @@
-"""Where a sample's remembered loss stands among those of all samples visited, or of its class."""
+"""Remembered losses, and where one stands among those of all samples visited, or of its class."""
 
 import torch
 from torch import Tensor
 
+from autoweight.strategy.columns import Columns
 from autoweight.strategy.counting import FIXED_POINT, whole
 
 _LEAST_SPREAD = 1e-3  # deviations of remembered losses below this count as none
 
 
 class History:
-    """Sums over the remembered losses of each class, in fixed point, so that the old value of a sample can go."""
+    """Averaged losses, and sums over those of each class, in fixed point, so that the old value of a sample can go."""
 
-    def __init__(self, sums: Tensor) -> None:
+    def __init__(self, columns: Columns, sums: Tensor) -> None:
+        self.columns = columns
         self.sums = sums  # [classes, 3]: samples, losses, their squares
 
-    def move(self, labels: Tensor, old: Tensor, visited: Tensor, new: Tensor, valid: Tensor) -> None:
-        """Losses change; those that were not `visited` before come, and only `valid` ones count."""
+    def visit(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
+        """Move the samples' averaged losses by `rate` towards the present ones, and give them; the first visit sets."""
+        old, known = self.columns.at(indices, "loss", "label")
+        visited = old >= 0
+        new = self.columns.kept(torch.where(visited, torch.lerp(old, losses, rate), losses))
+        self.columns.put("loss", indices, old, new, valid)
+        self.columns.put("label", indices, known, labels, valid)
         self._count(labels, old.clamp(min=0), -(visited & valid).long())
         self._count(labels, new, valid.long())
+        return new
 
     def standing(self, losses: Tensor, labels: Tensor, by_class: bool) -> Tensor:
         """Remembered losses as deviations from the mean over the samples visited, or over those of the same class."""

@@ -20,7 +20,6 @@ from autoweight.strategy.visits import Look, Taken, Visit
 from autoweight.strategy.waiting import Waiting, may_wait
 
 RATE = 0.2  # of the memory: about the last five visits count
-SLOPE = 16.0  # log-odds of a right label per unit of margin
 
 _FORGIVEN = 0.05  # a visit, of how low a sample's margin was
 _MORE = 8  # part of its room that a memory grows by at least
@@ -36,8 +35,7 @@ class Memory:
         self.columns = Columns(tensors, part)
         self.num_samples = len(self) if part is None else part.num_samples
         """In the set, as far as is known: where a memory grows, there is room for more."""
-        self.loss_sums = tensors["loss_sums"]
-        self.history = History(self.loss_sums)
+        self.history = History(self.columns, tensors["loss_sums"])
         self.census = Census(tensors)
         self.sparing = Sparing(tensors)
         self.waiting = Waiting(tensors)
@@ -48,7 +46,8 @@ class Memory:
         """A memory of samples that were never seen."""
         columns = Columns.empty(num_samples, device).tensors()
         sums = torch.zeros(num_classes, 3, dtype=torch.long, device=device)
-        return cls({**columns, "loss_sums": sums, **_counts(num_classes, device)})
+        counts = Census.empty(num_classes, device).tensors() | Sparing.empty(num_classes, device).tensors()
+        return cls({**columns, "loss_sums": sums, **counts, **Waiting.counts(device)})
 
     def __len__(self) -> int:
         return self.columns.room
@@ -56,13 +55,13 @@ class Memory:
     @property
     def num_classes(self) -> int:
         """How many classes there can be."""
-        return self.loss_sums.shape[0]
+        return self.history.sums.shape[0]
 
     def tensors(self) -> dict[str, Tensor]:
         """All that it holds, by name."""
         return {
             **self.columns.tensors(),
-            "loss_sums": self.loss_sums,
+            "loss_sums": self.history.sums,
             "num_waiting": self.waiting.number,
             "waiting_progress": self.waiting.progress,
             **self.census.tensors(),
@@ -94,7 +93,7 @@ class Memory:
     @property
     def device(self) -> torch.device:
         """Where it lies."""
-        return self.loss_sums.device
+        return self.history.sums.device
 
     def may_wait(self, batch: int) -> bool:
         """Whether visits in batches of that size may; a part of a set is put together for one batch alone."""
@@ -221,27 +220,6 @@ class Memory:
         """What weights of each class are taken relative to: of small sets its own mean, of large ones halfway to it."""
         return self.census.class_means() if self.num_samples < _LARGE else self.census.halfway_class_means()
 
-    def belief(
-        self, margins: Tensor, labels: Tensor, indices: Tensor, valid: Tensor, progress: float | Tensor | None
-    ) -> Tensor:
-        """Log-odds that labels are right, given their margins and how many are contradicted, times how far to trust."""
-        taken = self.relative(margins, labels, indices, valid)
-        evidence = self.census.evidence(taken.sizes)
-        belief = evidence.against(taken.on_trial) * (
-            SLOPE * taken.relative - torch.logit(evidence.prior).gather(0, taken.believed)
-        )
-        return raised(belief, self.spared(belief.sigmoid(), taken, labels, indices, valid, progress))
-
-    def losses(self, losses: Tensor, labels: Tensor, indices: Tensor, rate: Tensor, valid: Tensor) -> Tensor:
-        """Move the samples' averaged losses by `rate` towards the present ones, and give them; the first visit sets."""
-        old, known = self.columns.at(indices, "loss", "label")
-        visited = old >= 0
-        new = self.columns.kept(torch.where(visited, torch.lerp(old, losses, rate), losses))
-        self.columns.put("loss", indices, old, new, valid)
-        self.columns.put("label", indices, known, labels, valid)
-        self.history.move(labels, old, visited, new, valid)
-        return new
-
     def check_labels(self, labels: Tensor, indices: Tensor, valid: Tensor) -> None:
         """Raise `UserError` where a sample had another label: these are no positions, or those of another data set."""
         known = self.columns["label"].gather(0, indices)
@@ -260,13 +238,3 @@ class Memory:
     def _named(self, places: Tensor) -> Tensor:
         """The samples' indices in the whole set."""
         return places if self.part is None else self.part.indices[places]
-
-
-def raised(log_odds: Tensor, right: Tensor) -> Tensor:
-    """Log-odds of labels, where sparing has raised their probability those of that; never less."""
-    return torch.where(right > log_odds.sigmoid(), torch.logit(right, eps=1e-6).maximum(log_odds), log_odds)
-
-
-def _counts(num_classes: int, device: torch.device | str) -> dict[str, Tensor]:
-    own = Census.empty(num_classes, device).tensors() | Sparing.empty(num_classes, device).tensors()
-    return own | Waiting.counts(device)

@@ -11,6 +11,7 @@ from torch import Tensor
 from autoweight.config import Feature, LabelFeature, SearchConfig
 from autoweight.config.search import HistoryScale, MarginScale
 from autoweight.errors import require, unknown
+from autoweight.strategy.belief import belief
 from autoweight.strategy.features import OF_THE_BATCH, REMEMBERED, View, check_features, normalise
 from autoweight.strategy.memory import Memory
 
@@ -133,9 +134,9 @@ class Rule:
             margin = memory.margins(memory.look(view.logits, labels), labels, indices, rate, view.valid)
             columns["margin"] = margin if self.margin_scale == "own" else normalise(margin, view.valid)
         if "belief" in self.features:
-            columns["belief"] = memory.belief(margin, labels, indices, view.valid, view.progress)
+            columns["belief"] = belief(memory, margin, labels, indices, view.valid, view.progress)
         if "history" in self.features:
-            history = memory.losses(view.losses, labels, indices, rate, view.valid)
+            history = memory.history.visit(view.losses, labels, indices, rate, view.valid)
             if self.history_scale == "batch":
                 columns["history"] = normalise(history, view.valid)
             else:
