@@ -14,7 +14,6 @@ from autoweight.errors import UserError
 from autoweight.models import NETWORKS, make_network
 from autoweight.models.layers import BlockShape
 from autoweight.models.resnet import PaddedShortcut
-from autoweight.models.wide_resnet import wrn_28_10
 
 IMAGE = (3, 32, 32)
 # Parameters at 10 classes, and the width of the linear layer's input; all derived by hand.
@@ -143,13 +142,6 @@ def test_he_initialisation():
         if isinstance(module, nn.Conv2d) and module.weight.numel() > 5000:
             fan_out = module.out_channels // module.groups * module.kernel_size[0] ** 2
             assert module.weight.std().item() == pytest.approx((2 / fan_out) ** 0.5, rel=0.06)
-
-
-def test_wide_resnet_dropout():
-    with torch.device("meta"):
-        for dropout, expected in ((0.0, 0), (0.3, 12)):
-            model = wrn_28_10(IMAGE, 10, dropout=dropout)
-            assert sum(isinstance(module, nn.Dropout) for module in model.modules()) == expected
 
 
 def test_depth_in_the_name():

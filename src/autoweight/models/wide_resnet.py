@@ -15,13 +15,13 @@ from autoweight.models.layers import (
 )
 
 
-def wrn_28_10(input_shape: tuple[int, ...], num_classes: int, dropout: float = 0.0) -> nn.Module:
+def wrn_28_10(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     """Wide ResNet 28-10 with pre-activation, 160 to 640 wide: 36.5 M parameters."""
     stages = (Stage(160, 4), Stage(320, 4, 2), Stage(640, 4, 2))
     return he_initialise(
         nn.Sequential(
             convolution(channels_of(input_shape), 16),
-            *(_block(shape, dropout) for shape in block_shapes(16, stages)),
+            *(_block(shape) for shape in block_shapes(16, stages)),
             *bn_relu(640),
             GlobalMean(),
             nn.Linear(640, num_classes),
@@ -29,13 +29,12 @@ def wrn_28_10(input_shape: tuple[int, ...], num_classes: int, dropout: float = 0
     )
 
 
-def _block(shape: BlockShape, dropout: float) -> nn.Module:
+def _block(shape: BlockShape) -> nn.Module:
     """Where the shape changes, the first activation comes before the fork: the projection sees it too."""
     inputs, outputs, stride = shape
     convolutions = [
         convolution(inputs, outputs, stride=stride),
         *bn_relu(outputs),
-        *([nn.Dropout(dropout)] if dropout else []),
         convolution(outputs, outputs),
     ]
     if shape.unchanged:
