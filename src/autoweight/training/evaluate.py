@@ -11,6 +11,8 @@ from autoweight.data.labelled import Labelled
 from autoweight.training.precision import autocast
 from autoweight.training.task import TASKS, Task, forward
 
+CHUNK = 1000  # samples that are looked at together
+
 
 class Judged(NamedTuple):
     """How good a network is on a set."""
@@ -25,7 +27,7 @@ def score(
     samples: Labelled,
     task: Task = TASKS["classification"],
     precision: Precision = "float32",
-    batch_size: int = 1000,
+    batch_size: int = CHUNK,
 ) -> float:
     """The task's score of a network on samples; of a classifier, the share whose label it puts first."""
     return judge(model, samples, task, precision, batch_size).score
@@ -36,7 +38,7 @@ def judge(
     samples: Labelled,
     task: Task = TASKS["classification"],
     precision: Precision = "float32",
-    batch_size: int = 1000,
+    batch_size: int = CHUNK,
 ) -> Judged:
     """The score, and on which samples a classifier is right, in one pass."""
     sums = torch.zeros((), dtype=torch.float64, device=samples.device)
@@ -48,12 +50,10 @@ def judge(
     return Judged(float(task.score(sums)), torch.cat(right) if right else None)
 
 
-def predictions(
-    model: nn.Module, samples: Labelled, precision: Precision = "float32", batch_size: int = 1000
-) -> tuple[Tensor, Tensor]:
+def predictions(model: nn.Module, samples: Labelled, precision: Precision = "float32") -> tuple[Tensor, Tensor]:
     """Of each sample, the class that a classifier puts first, and its label's probability less the largest other."""
     found = []
-    for given, outputs in _looks(model, samples, precision, batch_size):
+    for given, outputs in _looks(model, samples, precision, CHUNK):
         probabilities = outputs.float().softmax(dim=-1)[..., : samples.num_classes]  # it may have outputs to spare
         labels = given.unsqueeze(-1)
         own = probabilities.gather(-1, labels).squeeze(-1)

@@ -10,13 +10,12 @@ from torch import Tensor, nn
 from autoweight.data.loader import Loader
 from autoweight.methods.method import Weighted
 from autoweight.training.captured import CapturedSteps, capture, draws_random_numbers, fork
+from autoweight.training.evaluate import CHUNK
 from autoweight.training.optimizers import state_tensors
 from autoweight.training.precision import autocast
 from autoweight.training.steps import Slot
 from autoweight.training.task import forward
 from autoweight.workers.base import ParamsWeigher, Workers
-
-_CHUNK = 1000  # validation samples at a time
 
 
 class Graphs(NamedTuple):
@@ -107,7 +106,7 @@ class GraphedWorkers(Workers):
 
         def tally(slot: Slot, own: Tensor) -> None:
             model = slot.model.eval()
-            for inputs, labels in self.val.chunks(_CHUNK):
+            for inputs, labels in self.val.chunks(CHUNK):
                 with torch.no_grad(), autocast(self.problem.training.precision, self.val.device):
                     own += self.task.tally(forward(model, inputs), labels)
 

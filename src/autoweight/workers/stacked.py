@@ -11,12 +11,11 @@ from autoweight.data.inputs import Inputs, arguments, each, outputs_of, together
 from autoweight.data.loader import Batch
 from autoweight.strategy.memory import Memory
 from autoweight.training.device import seed_draws
+from autoweight.training.evaluate import CHUNK
 from autoweight.training.optimizers import copy_state, make_optimizer, set_learning_rate
 from autoweight.workers.base import ParamsWeigher, SteppedWorkers
 
 Tensors = dict[str, Tensor]
-
-_CHUNK = 1000  # validation samples at a time
 
 
 class StackedWorkers(SteppedWorkers):
@@ -97,6 +96,6 @@ class StackedWorkers(SteppedWorkers):
 
         of_slots = torch.vmap(tally, in_dims=(0, 0, None, None))
         sums = torch.zeros((), device=self.problem.device)
-        for inputs, labels in self.val.chunks(_CHUNK):
+        for inputs, labels in self.val.chunks(CHUNK):
             sums = sums + of_slots(self.params, self.buffers, inputs, labels)
         return self.task.score(sums)
