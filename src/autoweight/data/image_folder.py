@@ -71,12 +71,17 @@ def _parts(folder: Path) -> tuple[dict[str, list[Path]], dict[str, list[Path]]]:
 def class_files(part: Path) -> dict[str, list[Path]]:
     """The images of each class, in alphabetical order."""
     require(part.is_dir(), f"{part} is not a folder: images are expected as {part}/CLASS/*.jpg.")
-    folders = sorted(path for path in part.iterdir() if path.is_dir() and not path.name.startswith((".", "__MACOSX")))
+    folders = folders_in(part)
     require(len(folders) > 0, f"{part} holds no class folders: images are expected as {part}/CLASS/*.jpg.")
     files = {path.name: _images(path) for path in folders}
     for name, images in files.items():
         require(len(images) > 0, f"{part / name} holds no image ({', '.join(sorted(ENDINGS))}): add some or remove it.")
     return files
+
+
+def folders_in(path: Path) -> list[Path]:
+    """The folders in a folder, in alphabetical order, without hidden ones and what a Mac adds."""
+    return sorted(own for own in path.iterdir() if own.is_dir() and not own.name.startswith((".", "__MACOSX")))
 
 
 def check_several(files: dict[str, list[Path]], part: Path) -> None:

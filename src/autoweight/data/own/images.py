@@ -12,7 +12,7 @@ from torch import Tensor
 
 from autoweight.config import DataConfig
 from autoweight.data.decoding import UnreadableImageError, pillow
-from autoweight.data.image_folder import class_files
+from autoweight.data.image_folder import class_files, folders_in
 from autoweight.data.images import Images, image_set
 from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows, read_utf8
 from autoweight.data.reading import SKIP
@@ -30,7 +30,7 @@ def read_images(path: Path, config: DataConfig) -> Parts:
     """The images of a folder of class folders, or of its parts train/, test/ (or val/) and trusted/."""
     pillow()
     found = part_folders(path, _has_folders)
-    folders = set(_folders(path))
+    folders = {own.name for own in folders_in(path)}
     if found["train"] is None or not folders <= _PART_NAMES:
         parts = sorted(name for name in folders if name.lower() in _PART_NAMES and _has_folders(path / name))
         require(
@@ -120,12 +120,7 @@ def _usual_size(images: Images) -> int:
 
 
 def _has_folders(path: Path) -> bool:
-    return path.is_dir() and bool(_folders(path))
-
-
-def _folders(path: Path) -> list[str]:
-    """The folders in a folder, without hidden ones and what a Mac adds."""
-    return [own.name for own in path.iterdir() if own.is_dir() and not own.name.startswith((".", "__MACOSX"))]
+    return path.is_dir() and bool(folders_in(path))
 
 
 def count_images(path: Path) -> int:

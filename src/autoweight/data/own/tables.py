@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoweight.config import DataConfig
-from autoweight.data.own.rows import MISSING, Parts, Rows
+from autoweight.data.own.rows import MISSING, Content, Parts, Rows
 from autoweight.data.own.targets import SEPARATOR
 from autoweight.errors import UserError, require, unknown
 
@@ -34,8 +34,13 @@ def read_table(path: Path, config: DataConfig) -> Parts:
     label = label_column(table, path, config)
     marks = trusted_column(table, label, config)
     columns = {name: column for name, column in table.columns.items() if name not in (label, marks)}
+    return rows_of(table, columns, label, marks)
+
+
+def rows_of(table: Table, content: Content, label: str, marks: str | None) -> Parts:
+    """The rows of a table with this content, labelled by a column and, where there is one, marked by another."""
     marked = None if marks is None else marks_of(table.columns[marks])
-    return Parts(Rows.of(columns, label_words(table.columns[label]), table.names, marked))
+    return Parts(Rows.of(content, label_words(table.columns[label]), table.names, marked))
 
 
 def load_table(path: Path) -> Table:

@@ -12,9 +12,9 @@ import torch
 
 from autoweight.config import TEXT_BUCKETS, DataConfig
 from autoweight.data.own.rows import Content, Encoded, Encoder, Parts, Rows, read_utf8
-from autoweight.data.own.tables import TABLES, label_column, label_words, load_table, marks_of, trusted_column
+from autoweight.data.own.tables import TABLES, label_column, load_table, rows_of, trusted_column
 from autoweight.data.own.targets import SEPARATOR
-from autoweight.errors import require, unknown
+from autoweight.errors import look_up, require
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _FASTTEXT = "__label__"
@@ -52,14 +52,11 @@ def encode_texts(content: Content) -> Encoder:
 
 def _column(path: Path, config: DataConfig) -> Parts:
     table = load_table(path)
-    if config.text not in table.columns:
-        raise unknown("column", config.text, table.columns)
+    column = look_up("column", config.text, table.columns)
     label = label_column(table, path, config)
     require(label != config.text, f"--label and --text both name the column '{label}'.")
-    marks = trusted_column(table, label, config)
-    marked = None if marks is None else marks_of(table.columns[marks])
-    texts = np.array([str(text) for text in table.columns[config.text].tolist()], dtype=object)
-    return Parts(Rows.of(texts, label_words(table.columns[label]), table.names, marked))
+    texts = np.array([str(text) for text in column.tolist()], dtype=object)
+    return rows_of(table, texts, label, trusted_column(table, label, config))
 
 
 def _lines(path: Path) -> Parts:
