@@ -13,11 +13,10 @@ from autoweight.audit.table import LabelIssues
 from autoweight.config import IGNORED
 from autoweight.errors import UserError, require
 from autoweight.strategy.belief import SLOPE
+from autoweight.strategy.census import LEAST_PRIOR, MOST_PRIOR
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.weigher import Weigher
-
-_LEAST_PRIOR, _MOST_PRIOR = 0.01, 0.9
 
 
 def find_label_issues(
@@ -173,7 +172,7 @@ def _even_margin(margins: NDArray[np.float64]) -> float:
     """The margin at which a label is as probably wrong as right; NaN where a sample never came up."""
     against = margins[margins < 0]
     num_seen = max(np.isfinite(margins).sum(), 1)
-    prior = float(np.clip(len(against) / num_seen, _LEAST_PRIOR, _MOST_PRIOR))
+    prior = float(np.clip(len(against) / num_seen, LEAST_PRIOR, MOST_PRIOR))
     halfway = float(against.mean()) / 2 if len(against) else 0.0
     return min(log(prior / (1 - prior)) / SLOPE, halfway)
 

@@ -80,7 +80,7 @@ class DataConfig(Strict):
         self._require_at_least(1, "imbalance_factor")
         self._require_at_least(0, "per_class", "train_size", "val_size", "image_size", "workers")
         require(0 <= self.test_share < 1, f"data.test_share goes from 0 to below 1, but is {self.test_share}.")
-        require(0 <= self.noise_rate <= 1, f"data.noise_rate goes from 0 to 1, but is {self.noise_rate}.")
+        self._require_share("noise_rate")
         require(
             self.noise != "none" or self.noise_rate == 0,
             f"a data.noise_rate of {self.noise_rate} does nothing while data.noise is none: set one of them.",

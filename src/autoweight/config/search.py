@@ -81,7 +81,7 @@ class ActorCriticConfig(Strict):
         )
         self._require_above_0("actor_learning_rate", "critic_learning_rate", "lag")
         require(min(self.hidden, default=1) > 0, f"search.actor_critic.hidden names an empty layer: {self.hidden}.")
-        require(0 <= self.discount <= 1, f"search.actor_critic.discount goes from 0 to 1, but is {self.discount}.")
+        self._require_share("discount")
         require(self.lag <= 1, f"search.actor_critic.lag goes up to 1, but is {self.lag}.")
 
 

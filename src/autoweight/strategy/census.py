@@ -35,7 +35,7 @@ _SHARED = 5  # samples of a class that are taken to be confirmed as those of all
 _KNOWLEDGE = (0.2, 0.4)  # agreement beyond chance: what is called "slight" of kappas, and "fair" up to the second
 _LATE_KNOWLEDGE = (0.05, 0.15)  # the same in the middle of a training and later: with 80 % redrawn there is no more
 _SWITCH = 5  # power of the odds of evidence: 0.3 counts as 0.014, 0.5 as 0.5, 0.7 as 0.986
-_LEAST_PRIOR, _MOST_PRIOR = 0.01, 0.9  # below, next to nothing is wrong; above, next to nothing is learned
+LEAST_PRIOR, MOST_PRIOR = 0.01, 0.9  # below, next to nothing is wrong; above, next to nothing is learned
 _VISITS = (1.0, 2.0)  # a sample: nobody is judged by one visit, nor classes counted before all samples came
 _IMBALANCE = (8.0, 20.0)  # commonest over rarest class: natural below the first, made above the second
 _TEMPER = (0.5, 1.0)  # exponents of inverse class frequency, early and late: features are learned of all samples alike
@@ -190,7 +190,7 @@ class Census:
         before, taken_back = self.taken_back.double() + _UNDECIDED
         share = all_against / everyone
         return Margins(
-            ((against + _SHARED * share) / (members + _SHARED)).clamp(_LEAST_PRIOR, _MOST_PRIOR),
+            ((against + _SHARED * share) / (members + _SHARED)).clamp(LEAST_PRIOR, MOST_PRIOR),
             bimodality(scaled[1:] / everyone),
             contradiction / confirming.clamp(min=1e-3),
             1 - taken_back / before,
