@@ -44,31 +44,75 @@ def heat_map(
     `scale` says what the colours stand for: at 0 and 1, or at -1, 0 and 1. What is `printed` stands in the cells where
     there is room.
     """
-    top = TOP + _SCALE * bool(scale)
-    height = max(HEIGHT, min(LABEL * len(rows), 420) + top + BOTTOM)
-    left = room_for(rows)
-    wide = (WIDTH - left - RIGHT) / max(len(columns), 1)
-    high = (height - top - BOTTOM) / max(len(rows), 1)
+    grid = _grid(columns, rows, TOP + _SCALE * bool(scale))
     longest = max((len(text) for line in printed for text in line), default=0)
-    if longest * LETTER > wide or high < LABEL:
+    if longest * LETTER > grid.wide or grid.high < LABEL:
         printed = ()
     strongest = _FAINT if printed else 1.0
-    parts = [_names(columns, rows, left, wide, high, height, x_name, y_name, top)]
+    parts = [_names(columns, rows, grid), axis_names(x_name, y_name, grid.height, grid.left, grid.top)]
     if scale:
-        parts.append(_colours(scale, scale_name, left, strongest))
+        parts.append(_colours(scale, scale_name, grid.left, strongest))
     for row, line in enumerate(cells):
         for column, (value, text) in enumerate(line):
             kind = "hot" if value >= 0 else "cold"
             parts.append(
-                f'<rect class="{kind}" x="{left + column * wide:.1f}" y="{top + row * high:.1f}" width="{wide:.1f}" '
-                f'height="{high:.1f}" fill-opacity="{strongest * min(abs(value), 1):.2g}"><title>{escape(text)}</title>'
-                "</rect>"
+                f'<rect class="{kind}" x="{grid.x(column):.1f}" y="{grid.y(row):.1f}" width="{grid.wide:.1f}" '
+                f'height="{grid.high:.1f}" fill-opacity="{strongest * min(abs(value), 1):.2g}">'
+                f"<title>{escape(text)}</title></rect>"
             )
     for row, texts in enumerate(printed):
         for column, text in enumerate(texts):
-            x, y = left + (column + 0.5) * wide, top + (row + 0.5) * high + 5
+            x, y = grid.x(column + 0.5), grid.y(row + 0.5) + 5
             parts.append(f'<text class="count" x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{escape(text)}</text>')
-    return picture(parts, alt, f" tabindex='0' data-cells='{len(columns)}'", height)
+    return picture(parts, alt, f" tabindex='0' data-cells='{len(columns)}'", grid.height)
+
+
+class _Grid(NamedTuple):
+    """Where the cells of a map lie, and how large they are."""
+
+    left: float
+    top: float
+    wide: float
+    """A cell's width."""
+    high: float
+    """Its height."""
+    height: float
+    """Of the whole picture."""
+
+    def x(self, column: float) -> float:
+        """Where a column begins."""
+        return self.left + column * self.wide
+
+    def y(self, row: float) -> float:
+        """Where a row begins."""
+        return self.top + row * self.high
+
+
+def _grid(columns: Sequence[str], rows: Sequence[str], top: float) -> _Grid:
+    height = max(HEIGHT, min(LABEL * len(rows), 420) + top + BOTTOM)
+    left = room_for(rows)
+    wide = (WIDTH - left - RIGHT) / max(len(columns), 1)
+    high = (height - top - BOTTOM) / max(len(rows), 1)
+    return _Grid(left, top, wide, high, height)
+
+
+def _names(columns: Sequence[str], rows: Sequence[str], grid: _Grid) -> str:
+    """Names along both sides, as many as there is room for."""
+
+    def spread(names: Sequence[str], needed: float, there: float) -> range:
+        return range(0, len(names), ceil(needed / there))
+
+    longest = max(map(len, columns), default=0)
+    below, beside = grid.height - BOTTOM + 16, grid.left - 6
+    parts = [
+        f'<text x="{grid.x(k + 0.5):.1f}" y="{below:.0f}" text-anchor="middle">{escape(columns[k])}</text>'
+        for k in spread(columns, LETTER * longest + 4, grid.wide)
+    ]
+    parts += [
+        f'<text x="{beside}" y="{grid.y(k + 0.5) + 4:.1f}" text-anchor="end">{escape(rows[k])}</text>'
+        for k in spread(rows, LABEL, grid.high)
+    ]
+    return "".join(parts)
 
 
 def _colours(scale: Sequence[str], name: str, left: float, strongest: float) -> str:
@@ -125,32 +169,3 @@ def dot_chart(rows: Sequence[Dot], *, x_name: str) -> str:
         )
     parts.append(f'<text x="{WIDTH / 2}" y="{height - 8}" text-anchor="middle">{escape(x_name)}</text>')
     return picture(parts, f"{x_name}: " + ", ".join(f"{name} {value:.1f}" for name, value, *_ in rows), "", height)
-
-
-def _names(
-    columns: Sequence[str],
-    rows: Sequence[str],
-    left: float,
-    wide: float,
-    high: float,
-    height: float,
-    x_name: str,
-    y_name: str,
-    top: float,
-) -> str:
-    """Names along both sides, as many as there is room for."""
-
-    def spread(names: Sequence[str], needed: float, there: float) -> range:
-        return range(0, len(names), ceil(needed / there))
-
-    longest = max(map(len, columns), default=0)
-    parts = [
-        f'<text x="{left + (k + 0.5) * wide:.1f}" y="{height - BOTTOM + 16:.0f}" text-anchor="middle">'
-        f"{escape(columns[k])}</text>"
-        for k in spread(columns, LETTER * longest + 4, wide)
-    ]
-    parts += [
-        f'<text x="{left - 6}" y="{top + (k + 0.5) * high + 4:.1f}" text-anchor="end">{escape(rows[k])}</text>'
-        for k in spread(rows, LABEL, high)
-    ]
-    return "".join(parts) + axis_names(x_name, y_name, height, left, top)
