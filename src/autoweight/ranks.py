@@ -230,9 +230,9 @@ def _is_about_peers(error: RuntimeError) -> bool:
 
 
 def _silent(late: list[int], timeout: float) -> RunError:
-    who = (
-        f"rank {late[0]} has" if len(late) == 1 else f"ranks {', '.join(map(str, late))} have" if late else "a rank has"
-    )
+    who = f"ranks {', '.join(map(str, late))} have"
+    if len(late) < 2:
+        who = f"rank {late[0]} has" if late else "a rank has"
     return RunError(
         f"{who} not answered for {timeout:g} s: see what holds it up, or set {TIMEOUT_VARIABLE} to more; --resume goes "
         "on."

@@ -37,9 +37,8 @@ def _lines(part: Any, depth: int) -> list[str]:
 def _left_out(part: Any) -> set[str]:
     """Keys that need no reader: those of agents that are not used, and of data sets with names."""
     if isinstance(part, SearchConfig):
-        return {one.name for one in fields(part) if is_dataclass(getattr(part, one.name))} - {
-            part.agent.replace("-", "_")
-        }
+        agents = {one.name for one in fields(part) if is_dataclass(getattr(part, one.name))}
+        return agents - {part.agent.replace("-", "_")}
     return {"folder", "rare_classes"} if isinstance(part, DataConfig) else set()
 
 

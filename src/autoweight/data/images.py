@@ -106,6 +106,6 @@ class Placed(Raw):
 
 def image_set(content: Any, size: int) -> Images:
     """Images without labels, from paths or from places in archives."""
-    return (
-        ArchivedImages(content, size) if isinstance(content, dict) else ImageFiles(np.asarray(content).tolist(), size)
-    )
+    if isinstance(content, dict):
+        return ArchivedImages(content, size)
+    return ImageFiles(np.asarray(content).tolist(), size)

@@ -131,7 +131,8 @@ class AutoWeightClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             self.sample_weight_[rows], self.weigher_ = settled(weigher, probabilities[rows], classes[rows], rows)
             if self.must_pay and not np.allclose(self.sample_weight_, 1.0):
                 weighted = self._out_of_fold(X, y, splits, own | self._weights(own))
-                if not _pays(*(one[rows].argmax(axis=1) == classes[rows] for one in (weighted, probabilities))):
+                met = [one[rows].argmax(axis=1) == classes[rows] for one in (weighted, probabilities)]
+                if not _pays(*met):
                     self.sample_weight_ = np.ones(len(y))
         self.label_issues_ = self._issues(probabilities, classes, judged)
         self.estimator_ = clone(self._estimator()).fit(X, y, **own | self._weights(own))

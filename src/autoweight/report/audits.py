@@ -113,7 +113,7 @@ def _classes(audit: Audit) -> list[dict[str, Any]]:
     issues = audit.issues
     given, bad = (issues[name][: issues.num_seen] for name in ("given_label", "is_label_issue"))
     names, counts = np.unique(given, return_counts=True)
-    suspects = dict(zip(*(part.tolist() for part in np.unique(given[bad], return_counts=True)), strict=True))
+    suspects = Counter(given[bad].tolist())
     likely: dict[Any, Any] = {}
     for mistake in issues.mistakes(count=issues.num_issues):
         likely.setdefault(mistake.given_label, mistake.predicted_label)

@@ -87,18 +87,17 @@ def _comparison_verdict(run: RunView) -> Verdict:
         return Verdict(f"{method} reaches {reached:.1f} %; no training without weights is there to compare with.")
     sentence = _sentence(*comparisons[0])
     ahead = [one.method for one in comparisons if one.rival == "uniform" and not one.gain.may_be_chance]
-    notes = [note for name in ahead for note in _recovered(run, name)]
+    closed = recovered(run)
+    notes = [
+        f"{name} closes {100 * closed[name]:.0f} % of the gap between no weighting and the oracle."
+        for name in ahead
+        if name in closed
+    ]
     if any(1 < one.gain.seeds <= _FEW for one in comparisons):
         notes.append(_FEW_SEEDS)
     if comparisons[1:]:
         notes.append(_SEVERAL)
     return Verdict(sentence if run.finished else f"So far: {sentence}", comparisons, notes)
-
-
-def _recovered(run: RunView, method: str) -> list[str]:
-    """How much of the oracle's gap a method closes, where there is one that is hardly chance."""
-    shares = [share for name, share in recovered(run).items() if name == method]
-    return [f"{method} closes {100 * share:.0f} % of the gap between no weighting and the oracle." for share in shares]
 
 
 def _sentence(name: str, rival: str, gain: Gain) -> str:

@@ -201,9 +201,9 @@ def _outlying(last: list[Any], seen: list[int]) -> list[int]:
 
 def _all_classes(rows: list[tuple[float, list[Any]]], count: int) -> Series:
     """The median class along a training, with a band from the least to the most."""
-    known = [[value for value in values if value is not None] or [None] for _, values in rows]
-    columns = [[make(values) if values != [None] else None for values in known] for make in (median, min, max)]
-    return Series(f"median of {count:,} classes", columns[0], (columns[1], columns[2]))
+    known = [[value for value in values if value is not None] for _, values in rows]
+    middle, least, most = ([make(values) if values else None for values in known] for make in (median, min, max))
+    return Series(f"median of {count:,} classes", middle, (least, most))
 
 
 def _class_names(run: RunView, method: str | None, count: int) -> list[str]:

@@ -49,11 +49,8 @@ class Rule:
 
     def __post_init__(self) -> None:
         check_features(self.features)
-        for name, kind in (
-            ("label_feature", LabelFeature),
-            ("margin_scale", MarginScale),
-            ("history_scale", HistoryScale),
-        ):
+        choices = {"label_feature": LabelFeature, "margin_scale": MarginScale, "history_scale": HistoryScale}
+        for name, kind in choices.items():
             if getattr(self, name) not in get_args(kind):
                 raise unknown(name.replace("_", " "), getattr(self, name), get_args(kind))
         require(0 < self.memory_rate < 1, f"memory_rate lies between 0 and 1, but is {self.memory_rate}.")
@@ -66,13 +63,13 @@ class Rule:
     def of(cls, search: SearchConfig) -> "Rule":
         """The rule that a search looks for parameters of."""
         return cls(
-            search.features,
-            search.label_feature,
-            search.margin_scale,
-            search.history_scale,
-            search.memory_rate,
-            search.normalise,
-            search.within_class,
+            features=search.features,
+            label_feature=search.label_feature,
+            margin_scale=search.margin_scale,
+            history_scale=search.history_scale,
+            memory_rate=search.memory_rate,
+            normalised=search.normalise,
+            within_class=search.within_class,
         )
 
     @property

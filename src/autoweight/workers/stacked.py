@@ -84,7 +84,8 @@ class StackedWorkers(SteppedWorkers):
             return batches[0], None
         groups = self.group_of_slot.to(self.problem.device)
         inputs = each(together([batch.inputs for batch in batches], torch.stack), lambda part: part[groups])
-        labels, indices = (torch.stack(column)[groups] for column in list(zip(*batches, strict=True))[1:])
+        labels = torch.stack([batch.labels for batch in batches])[groups]
+        indices = torch.stack([batch.indices for batch in batches])[groups]
         return (inputs, labels, indices), 0
 
     @torch.no_grad()

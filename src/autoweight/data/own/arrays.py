@@ -102,7 +102,8 @@ def _part(path: Path, arrays: dict[str, NDArray[Any]], prefixes: tuple[str, ...]
     """The samples in arrays such as train_x and train_y, or x_train and y_train; None where there are none."""
     by_name = {name.lower(): array for name, array in arrays.items()}
     for prefix in prefixes:
-        x, y = (by_name.get(f"{prefix}{name}", by_name.get(f"{name}_{prefix}".rstrip("_"))) for name in "xy")
+        after = f"_{prefix}".rstrip("_")
+        x, y = (by_name.get(f"{prefix}{name}", by_name.get(f"{name}{after}")) for name in "xy")
         if x is None or y is None:
             continue
         require(x.ndim > 1, f"x of {path} needs a dimension of samples and at least one of values.")
