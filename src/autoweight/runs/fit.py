@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from autoweight.audit.find import find_label_issues
+from autoweight.audit.table import LabelIssues
 from autoweight.config import Augmentation, BadSamples, TaskName, TrainingConfig
 from autoweight.config.defaults import sensible_training
 from autoweight.data.checks import check_training_data
@@ -56,11 +57,11 @@ class Fitted:
     """A copy of the weigher, whose memory stays that of this training where `weigher` is used again."""
 
     @cached_property
-    def issues(self) -> Any:
+    def issues(self) -> LabelIssues:
         """The samples whose labels look wrong, worst first."""
         return self.audit()
 
-    def audit(self, **options: Any) -> Any:
+    def audit(self, **options: Any) -> LabelIssues:
         """What the weigher's memory says about the labels: `aw.find_label_issues`, whose options it takes."""
         if self._judge is None:
             raise UserError("the audit reads what a weigher remembers, and none was used: fit with weigher='auto'.")
