@@ -134,20 +134,20 @@ class Remembering(Weigher):
 
     def _recall(self, view: View, losses: Tensor, indices: Tensor | None) -> tuple[Memory, Tensor]:
         """The memory, large enough for the batch, and the samples' places in it."""
-        places = places_of(indices, losses)
-        if indices is not None and indices.shape != losses.shape and not torch.compiler.is_compiling():
+        places, compiling = places_of(indices, losses), torch.compiler.is_compiling()
+        if indices is not None and indices.shape != losses.shape and not compiling:
             self.check_tokens(losses.shape[1])
-        on_host = not torch.compiler.is_compiling() and (not self._reserved or places.device.type == "cpu")
+        on_host = not compiling and (not self._reserved or places.device.type == "cpu")
         if on_host:  # a GPU has to be waited for, unless there is room for all
             lowest, highest = map(int, places.aminmax())
             self._make_room(lowest, highest, view.logits.shape[-1], losses.device)
             self._check_classes(view)
         assert self.memory is not None, "call weigher.reserve(num_samples, num_classes, device) before compiling a step"
-        if not torch.compiler.is_compiling() and self.memory.device != losses.device:  # as loaded on a CPU
+        if not compiling and self.memory.device != losses.device:  # as loaded on a CPU
             self.memory = self.memory.on(losses.device)
             self.testimony = Testimony(*(one.to(losses.device) for one in self.testimony))
         places = places.to(losses.device)
-        to_check = (self._to_check or not self._reserved) and not torch.compiler.is_compiling()
+        to_check = (self._to_check or not self._reserved) and not compiling
         if to_check and not view.labels.is_floating_point():
             self.memory.check_labels(view.labels, places, view.valid)
         self._to_check = False
