@@ -35,10 +35,10 @@ from autoweight.models import make_network
 from autoweight.recipes import get_recipe
 from autoweight.runs import find
 from autoweight.strategy import Rule, Strategy, Weigher
-from autoweight.strategy.features import View
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.rule import weigh
 from autoweight.strategy.shipped import load
+from autoweight.strategy.view import View
 from autoweight.training.evaluate import score
 from autoweight.training.loop import Training, train
 from autoweight.training.task import TASKS

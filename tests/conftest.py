@@ -8,7 +8,7 @@ import torch
 from autoweight.data import Samples
 from autoweight.runs.folder import RunFolder
 from autoweight.strategy import Rule
-from autoweight.strategy.weigher import view_of
+from autoweight.strategy.view import view_of
 
 # Tests run side by side, and so do the commands that they start: two that use all cores slow each other down tenfold.
 torch.set_num_threads(1)

@@ -11,8 +11,8 @@ from torch.testing import assert_close
 
 import autoweight as aw
 from autoweight.strategy import Rule
-from autoweight.strategy.features import View
 from autoweight.strategy.memory import Memory
+from autoweight.strategy.view import View
 from autoweight.workers.base import ParamsWeigher
 
 SAMPLES, CLASSES, RATE = 12, 4, 0.3

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from autoweight.strategy import Weigher
-from autoweight.strategy.weigher import view_of
+from autoweight.strategy.view import view_of
 
 
 class Uniform(Weigher):

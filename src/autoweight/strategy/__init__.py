@@ -2,6 +2,7 @@
 
 from autoweight.strategy.rule import Rule
 from autoweight.strategy.strategy import Strategy
-from autoweight.strategy.weigher import Weigher, check_batch, weighted_mean
+from autoweight.strategy.view import check_batch
+from autoweight.strategy.weigher import Weigher, weighted_mean
 
 __all__ = ["Rule", "Strategy", "Weigher", "check_batch", "weighted_mean"]

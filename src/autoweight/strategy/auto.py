@@ -24,13 +24,12 @@ from torch import Tensor
 from autoweight.errors import UserError
 from autoweight.strategy.belief import doubt
 from autoweight.strategy.census import Census, Evidence, Sizes
-from autoweight.strategy.features import View
 from autoweight.strategy.memory import RATE, Memory
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.stages import check_progress
+from autoweight.strategy.view import View, view_of
 from autoweight.strategy.visits import Look
 from autoweight.strategy.waiting import Verdict
-from autoweight.strategy.weigher import view_of
 
 
 class Auto(Remembering):

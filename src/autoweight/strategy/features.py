@@ -6,7 +6,7 @@ their label says to ignore them, are looked past.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -14,24 +14,13 @@ from torch.nn.functional import logsigmoid
 
 from autoweight.config import Feature, LabelFeature
 from autoweight.errors import require, unknown
+from autoweight.strategy.view import View
 
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 REMEMBERED: tuple[Feature, ...] = ("margin", "history", "belief")
 """Features that need a memory of each sample."""
 
 _RELATIVE_EPSILON = 1e-6  # spreads below this fraction of the largest value count as rounding, not as a difference
-
-
-class View(NamedTuple):
-    """What a rule sees of a batch: one row a sample, no gradients, zeros where a sample is not valid."""
-
-    losses: Tensor
-    logits: Tensor
-    labels: Tensor
-    valid: Tensor
-    label_values: Tensor | None = None
-    progress: float | Tensor | None = None
-    """How much of the training is done, where that is known."""
 
 
 def check_features(features: tuple[str, ...]) -> None:

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import UserError, require
-from autoweight.strategy.features import View
 from autoweight.strategy.indices import check_range, check_sizes, check_whole, places_of, weigh_once
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.testimony import Testimony
+from autoweight.strategy.view import View
 from autoweight.strategy.weigher import Weigher, check_state, check_tensors, load_tensors
 
 _BYTES = 72  # of a place, in memory and testimony

@@ -12,8 +12,9 @@ from autoweight.config import Feature, LabelFeature, SearchConfig
 from autoweight.config.search import HistoryScale, MarginScale
 from autoweight.errors import require, unknown
 from autoweight.strategy.belief import belief
-from autoweight.strategy.features import OF_THE_BATCH, REMEMBERED, View, check_features, normalise
+from autoweight.strategy.features import OF_THE_BATCH, REMEMBERED, check_features, normalise
 from autoweight.strategy.memory import Memory
+from autoweight.strategy.view import View
 
 # Half-widths of the box that bounds the parameters. Without bounds the actor runs off to infinity within a few
 # updates; beyond these, tanh is flat for all but a sliver of the batch.

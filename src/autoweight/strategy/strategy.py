@@ -16,7 +16,8 @@ from autoweight.strategy.regime import Regime
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.rule import Rule
 from autoweight.strategy.stages import check_progress, stage_at, stage_of
-from autoweight.strategy.weigher import check_tensors, view_of
+from autoweight.strategy.view import view_of
+from autoweight.strategy.weigher import check_tensors
 
 _HEADER = {"features": list, "warmup_stages": int, "label_feature": str, "normalised": bool, "info": dict}
 """What a file's header has to hold; of what remembers there is more, which older files lack."""

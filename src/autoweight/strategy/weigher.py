@@ -2,15 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from math import inf
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from autoweight.config import IGNORED, TaskName
+from autoweight.config import TaskName
 from autoweight.errors import UserError, require
-from autoweight.strategy.features import View
 
 
 class Weigher(ABC):
@@ -104,99 +102,6 @@ def check_tensors(**given: object) -> None:
             )
         kind = type(value).__name__
         raise UserError(f"{name} must be a tensor, but came as {kind}: use torch.as_tensor({name}).")
-
-
-def check_batch(losses: Tensor, logits: Tensor, labels: Tensor, num_classes: int | None = None) -> None:
-    """Raise `UserError` where a batch of classified samples cannot be weighed: torch would broadcast or wrap it.
-
-    Labels have to lie below `num_classes`, or the number of logits. That is checked on a CPU only: a GPU would have to
-    be waited for.
-    """
-    check_tensors(losses=losses, logits=logits, labels=labels)
-    # Not by require, which would have every sentence made at every step.
-    if losses.dim() != 1 or logits.dim() != 2 or not losses.shape == labels.shape == logits.shape[:1]:
-        shapes = f"{tuple(losses.shape)}, {tuple(logits.shape)} and {tuple(labels.shape)}"
-        needed = "losses [batch] (reduction='none'), logits [batch, classes] and labels [batch]"
-        raise UserError(f"weights need {needed}, but shapes are {shapes}.")
-    _check_numbers(losses)
-    _check_classes(
-        labels, logits.shape[1] if num_classes is None else num_classes, "Leave out samples without a label."
-    )
-
-
-def _check_classes(labels: Tensor, classes: int, advice: str) -> None:
-    if labels.dtype not in (torch.int64, torch.int32):
-        raise UserError(f"labels must be int64, but are {labels.dtype}: use .long().")
-    if labels.device.type == "cpu" and not torch.compiler.is_compiling() and labels.numel():
-        last = classes - 1
-        if not torch.equal(labels.clamp(0, last), labels):
-            lowest, highest = map(int, labels.aminmax())
-            wrong = lowest if lowest < 0 else highest
-            raise UserError(
-                f"label {wrong} is out of range: with {classes} classes, labels go from 0 to {last}. {advice}"
-            )
-
-
-def view_of(
-    losses: Tensor, logits: Tensor, labels: Tensor, label_values: Tensor | None = None, *, checked: bool = False
-) -> View:
-    """A batch, one row a sample; where its classes were `checked` beforehand, nobody looks at them again.
-
-    Whole labels are classes, `[batch]`, or those of tokens, `[batch, tokens]`, each of which is a sample unless its
-    label is -100. Float labels are targets of the outputs' shape: several labels, or regression. A sample whose loss or
-    logits are no numbers does not count; a logit of -inf, a class that is masked out, is one.
-    """
-    check_tensors(losses=losses, logits=logits, labels=labels)
-    losses, logits = losses.detach(), logits.detach()
-    if labels.is_floating_point() and logits.numel() == labels.numel():
-        _check_targets(losses, logits, labels)
-        logits, labels = logits.reshape(len(losses), -1), labels.reshape(len(losses), -1)
-        counts = None
-    elif labels.dim() == 2 and logits.dim() == 3:
-        _check_tokens(losses, logits, labels)
-        if not checked:
-            _check_token_labels(labels, logits.shape[-1])
-        losses, logits, labels = losses.reshape(-1), logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
-        counts = labels != IGNORED
-    else:
-        if not checked:
-            check_batch(losses, logits, labels, None if label_values is None else len(label_values))
-        counts = None
-    losses, logits = losses.float(), logits.float()
-    valid = (losses + logits.amax(dim=-1)).abs() < inf  # not so of NaN; isfinite() takes twice the operations
-    valid = valid if counts is None else valid & counts
-    return View(losses.where(valid, 0), logits.where(valid.unsqueeze(-1), 0), labels, valid, label_values)
-
-
-def _check_targets(losses: Tensor, logits: Tensor, labels: Tensor) -> None:
-    if losses.dim() != 1 or len(losses) != len(logits) or len(losses) != len(labels):
-        shapes = f"{tuple(losses.shape)}, {tuple(logits.shape)} and {tuple(labels.shape)}"
-        raise UserError(
-            f"weights need losses [batch] (the mean over a sample's labels), and outputs and labels of one shape, "
-            f"[batch, ...], but shapes are {shapes}."
-        )
-    _check_numbers(losses)
-
-
-def _check_tokens(losses: Tensor, logits: Tensor, labels: Tensor) -> None:
-    if losses.shape != labels.shape or logits.shape[:2] != labels.shape:
-        shapes = f"{tuple(losses.shape)}, {tuple(logits.shape)} and {tuple(labels.shape)}"
-        needed = "losses [batch, tokens], logits [batch, tokens, classes] and labels [batch, tokens]"
-        raise UserError(f"weights of tokens need {needed}, but shapes are {shapes}.")
-    _check_numbers(losses)
-
-
-def _check_token_labels(labels: Tensor, classes: int) -> None:
-    on_host = labels.device.type == "cpu" and not torch.compiler.is_compiling()
-    own = labels[labels != IGNORED] if on_host else labels
-    _check_classes(own, classes, f"Tokens to ignore have the label {IGNORED}.")
-
-
-def _check_numbers(losses: Tensor) -> None:
-    if not losses.is_floating_point():
-        raise UserError(f"losses must be real numbers, but are {losses.dtype}.")
-    if losses.numel() == 0:
-        raise UserError("the batch is empty: there is nothing to weigh.")
 
 
 def weighted_mean(losses: Tensor, weights: Tensor, valid: Tensor | None = None) -> Tensor:

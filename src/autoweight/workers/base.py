@@ -19,7 +19,7 @@ from autoweight.strategy.features import label_values
 from autoweight.strategy.indices import places_of
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.stages import stage_starts
-from autoweight.strategy.weigher import view_of
+from autoweight.strategy.view import view_of
 from autoweight.training.schedules import learning_rate_at
 from autoweight.training.split import make_loader
 from autoweight.training.task import TASKS

@@ -12,8 +12,8 @@ from torch import Tensor
 from autoweight.data.mixing import mix
 from autoweight.ranks import ALONE, Ranks
 from autoweight.strategy import Rule
-from autoweight.strategy.features import View
 from autoweight.strategy.memory import Memory
+from autoweight.strategy.view import View
 from autoweight.workers.base import Problem, StageOutcome, Workers
 
 _HEADROOM = 0.02  # gap below which there is nothing to win
