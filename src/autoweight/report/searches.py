@@ -24,7 +24,7 @@ def search_figures(run: RunView) -> list[Figure]:
 
 def loss_gap_figure(run: RunView) -> Figure | None:
     """The paper's figure: mean batch loss of the weighted network less its reference's, along three episodes."""
-    episodes = _by_episode(run, "searching")
+    episodes = _by_episode(run)
     if not episodes:
         return None
     numbers = sorted(episodes)
@@ -106,7 +106,7 @@ def _returns(run: RunView) -> Figure | None:
 
 
 def _references(run: RunView) -> Figure | None:
-    episodes = _by_episode(run, "searching")
+    episodes = _by_episode(run)
     ends = {number: lines[-1] for number, lines in episodes.items()}
     numbers = _thinned(sorted(ends))
     if not numbers:
@@ -129,10 +129,10 @@ def _thinned(values: list[Any]) -> list[Any]:
     return values[:: -max(1, len(values) // _MOST_EPISODES)][::-1]
 
 
-def _by_episode(run: RunView, doing: str) -> dict[int, list[dict[str, Any]]]:
+def _by_episode(run: RunView) -> dict[int, list[dict[str, Any]]]:
     found: dict[int, list[dict[str, Any]]] = {}
     for line in run.of("search"):
-        if line.get("doing") == doing:
+        if line.get("doing") == "searching":
             found.setdefault(int(line.get("episode") or 0), []).append(line)
     return found
 
