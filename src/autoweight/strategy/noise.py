@@ -1,9 +1,9 @@
-"""noise: what `auto` does, for who knows that labels are wrong.
+"""noise: what `auto` does, for those who know that labels are wrong.
 
-Idea    `auto` waits until the training shows that labels are wrong; networks that memorise do not. Who knows it
-        beforehand needs no evidence: every label that the network, once it knows anything, keeps contradicting is
-        taken for wrong. In the middle of a training little knowledge will do: where four labels of five are redrawn,
-        there will be no more. Rare classes are left as they are.
+Idea    `auto` waits until the training shows that labels are wrong; networks that memorise do not. Those who
+        know it beforehand need no evidence: every label that the network, once it knows anything, keeps contradicting
+        is taken for wrong. In the middle of a training little knowledge will do: where four labels of five are
+        redrawn, there will be no more. Rare classes are left as they are.
 Told    That a good part of the labels is wrong; not how many, nor which. Where they are right, it does harm.
 Found   On the tasks that `auto` was found on: it is `auto` without its condition, so without sparing, or a return to
         lower margins when that is met. Its late threshold of knowledge is read off a training on CIFAR-10 with 80 %

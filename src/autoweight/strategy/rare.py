@@ -1,4 +1,4 @@
-"""rare: what `auto` does about rare classes, for who knows that they are too rare.
+"""rare: what `auto` does about rare classes, for those who know that they are too rare.
 
 Idea    Each class counts by the inverse root of its frequency, and by the whole inverse once seven to eight tenths of
         the training are done, however small the imbalance is: `auto` takes a small one for natural. Labels are taken

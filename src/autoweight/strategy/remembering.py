@@ -51,7 +51,7 @@ class Remembering(Weigher):
         """What a captured step of so many labels left to the host."""
 
     def settled(self) -> "Remembering":
-        """What to read the memory of, for who must not change it: a copy where visits wait to be remembered."""
+        """What to read the memory of, for those who must not change it: a copy where visits wait to be remembered."""
         return self
 
     def release(self) -> None:
