@@ -310,7 +310,8 @@ def test_a_strategy_in_words(tmp_path, monkeypatch, capsys):
     assert "keeps contradicting" in capsys.readouterr().out
     strategy = aw.Strategy(torch.tensor([[-2.0, 0.0]]), Rule(("loss",)))
     strategy.save(tmp_path / "strategy.safetensors")
-    for name in ("strategy.safetensors", "."):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("strategy.safetensors", ".", "~"):
         run(["describe", name])
         assert capsys.readouterr().out.splitlines() == aw.describe(strategy)
     strategy.info.update(validation_gain=0.1, agent="cmaes", episodes=55)  # 11 workers, 5 rounds

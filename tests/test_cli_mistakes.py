@@ -49,12 +49,12 @@ def test_a_run_on_files_resumes_from_anywhere_and_says_how_to_use_it(tmp_path):
     config = replace(recipe, data=replace(recipe.data, folder="/my data"), device="cuda")
     used = commands._command_to_use(config, Path("a b/s"))
     assert used.endswith("cifar10-noise --method law --strategy 'a b/s' --device cuda --data.folder '/my data'")
-    autoweight("train", "digits-noise", "--data-dir", "files", "--out", "run", *SHORT, cwd=tmp_path)
-    assert yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["data"]["folder"] == str(tmp_path / "files")
+    autoweight("train", "digits-noise", "--data-dir", "files", "--out", "a run", *SHORT, cwd=tmp_path)
+    assert yaml.safe_load((tmp_path / "a run" / "config.yaml").read_text())["data"]["folder"] == str(tmp_path / "files")
     (tmp_path / "other").mkdir()
-    autoweight("train", "--out", "../run", "--resume", cwd=tmp_path / "other")
-    failed = autoweight("search", "--out", "run", "--resume", cwd=tmp_path, status=2)
-    assert "run holds a run of 'train': autoweight train --out run --resume." in failed.stderr
+    autoweight("train", "--out", "../a run", "--resume", cwd=tmp_path / "other")
+    failed = autoweight("search", "--out", "a run", "--resume", cwd=tmp_path, status=2)
+    assert "a run holds a run of 'train': autoweight train --out 'a run' --resume." in failed.stderr
 
 
 def test_knobs_of_a_file_are_checked_for_all_methods(tmp_path, monkeypatch, capsys):
@@ -276,9 +276,9 @@ def test_an_audit_of_a_folder_of_runs_asks_for_one(tmp_path, monkeypatch, capsys
 
 def test_a_misspelt_key_and_a_configuration_of_another_command(tmp_path, monkeypatch, capsys):
     autoweight("train", "digits-noise", *SHORT, "--out", "run", cwd=tmp_path)
-    path = tmp_path / "run" / "config.yaml"
+    path = (tmp_path / "run" / "config.yaml").rename(tmp_path / "a run.yaml")
     code, message = run_here(monkeypatch, capsys, ["compare", "--config", path])
-    assert (code, "configures 'train'" in message) == (2, True)
+    assert (code, f"configures 'train': run autoweight train --config '{path}'." in message) == (2, True)
     path.write_text(path.read_text().replace("noise_rate", "noise_rat"))
     code, message = run_here(monkeypatch, capsys, ["train", "--config", path])
     assert (code, "did you mean 'noise_rate'?" in message) == (2, True)

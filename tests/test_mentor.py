@@ -1,6 +1,7 @@
 """mentornet: the predefined curriculum by hand, and a mentor that learns on one data set and serves on another."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -89,7 +90,11 @@ def test_a_mentor_says_what_it_lacks(tmp_path, mentor_file):
         Mentor.load(tmp_path / "cut")
 
 
-def test_a_mentor_is_named_on_the_command_line(tmp_path, mentor_file):
+def test_a_mentor_is_named_on_the_command_line_and_found_from_anywhere(tmp_path, monkeypatch, mentor_file):
     words = "train digits-noise --method mentornet --training.epochs 2 --training.num-stages 2 --training.drop-stages"
-    run([*words.split(), "--knob", f"mentornet.mentor={mentor_file}", "--out", str(tmp_path / "run")])
+    monkeypatch.chdir(Path(mentor_file).parent)
+    run([*words.split(), "--knob", f"mentornet.mentor={Path(mentor_file).name}", "--out", str(tmp_path / "run")])
+    (tmp_path / "run" / "result.json").unlink()
+    monkeypatch.chdir(tmp_path)
+    run(["train", "--out", "run", "--resume"])
     assert (tmp_path / "run" / "result.json").exists()

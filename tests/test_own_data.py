@@ -155,8 +155,8 @@ def test_init_writes_what_config_reads(tmp_path):
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert list(result["methods"]) == ["uniform", "early_stop"]
     assert "is there already" in autoweight("init", cwd=tmp_path, status=2).stderr
-    autoweight("init", "--out", "blank.yaml", cwd=tmp_path)
-    assert yaml.safe_load((tmp_path / "blank.yaml").read_text())["data"]["path"] == "rows.csv"
+    assert "--config 'a blank.yaml'\n" in autoweight("init", "--out", "a blank.yaml", cwd=tmp_path).stdout
+    assert yaml.safe_load((tmp_path / "a blank.yaml").read_text())["data"]["path"] == "rows.csv"
 
 
 def test_the_help_of_init_is_of_init(capsys):

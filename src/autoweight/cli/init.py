@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 from autoweight.cli.arguments import InitArguments
 from autoweight.cli.own import NO_SPLIT, with_own
@@ -24,12 +25,13 @@ def init(words: list[str]) -> None:
     path = typed.out or FILE
     require(not path.exists(), f"{path} is there already: remove it, or name another with --out FILE.")
     config = replace(base, data=with_own(base.data, typed), seed=typed.seed, device=typed.device)
+    named = quote(str(path))
     head = [
         "# What autoweight runs. Change what you like and leave out what you do not need; then one of",
-        *(f"#     autoweight {command} --config {path}" for command in ("train", "compare", "search")),
+        *(f"#     autoweight {command} --config {named}" for command in ("train", "compare", "search")),
     ]
     write_bytes(path, ("\n".join(head) + "\n\n" + commented(config)).encode())
-    print(f"wrote {path}; go on with: autoweight train --config {path}")
+    print(f"wrote {path}; go on with: autoweight train --config {named}")
 
 
 def _base(words: list[str]) -> tuple[RunConfig, list[str]]:
@@ -37,7 +39,9 @@ def _base(words: list[str]) -> tuple[RunConfig, list[str]]:
     if words and not words[0].startswith("-"):
         file = words[0]
         to_write = file.endswith((".yaml", ".yml"))
-        require(not to_write, f"init takes data or a recipe to begin with: name the file to write with --out {file}.")
+        require(
+            not to_write, f"init takes data or a recipe to begin with: name the file to write with --out {quote(file)}."
+        )
         return base_config("any", words)
     example = own_recipe("rows.csv", "table", 0, _EXAMPLE, "classification")
     return replace(example, command="any"), words

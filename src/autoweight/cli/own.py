@@ -52,7 +52,7 @@ def with_own(data: DataConfig, typed: Any) -> DataConfig:
         )
         return data
     data = replace(data, **given)
-    return replace(data, trusted=_absolute(data.trusted, maybe_column=True), test=_absolute(data.test))
+    return replace(data, trusted=absolute(data.trusted, maybe_column=True), test=absolute(data.test))
 
 
 def absolute_network(name: str) -> str:
@@ -61,7 +61,7 @@ def absolute_network(name: str) -> str:
     return f"{Path(file).expanduser().absolute()}{colon}{function}" if file.endswith(".py") else name
 
 
-def _absolute(word: str, maybe_column: bool = False) -> str:
-    """So that it resumes from anywhere; a bare word may be a column."""
+def absolute(word: str, maybe_column: bool = False) -> str:
+    """A file by its whole path, so that it resumes from anywhere; a bare word may be a column."""
     is_file = bool(word) and (not maybe_column or "/" in word or word.endswith(ENDINGS))
     return str(Path(word).expanduser().absolute()) if is_file else word

@@ -165,6 +165,6 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
 
 
 def _with_home(word: str) -> str:
-    """--flag=~/file with the home folder's name; shells do that only for words that begin with a tilde."""
+    """~/file or --flag=~/file with the home folder's name; shells leave the second alone, and what is quoted."""
     flag, equals, value = word.partition("=")
-    return flag + equals + expanduser(value) if flag.startswith("--") and value.startswith("~") else word
+    return flag + equals + expanduser(value) if flag.startswith("--") else expanduser(word)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from io import StringIO
 from itertools import pairwise, zip_longest
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeVar
 
 import tyro
@@ -12,7 +13,7 @@ import tyro
 from autoweight.cli.arguments import Common, SearchArguments, Trained
 from autoweight.cli.commands import demo_config
 from autoweight.cli.messages import one_sentence
-from autoweight.cli.own import absolute_network, is_path, own_config, with_own
+from autoweight.cli.own import absolute, absolute_network, is_path, own_config, with_own
 from autoweight.config import Command, Knob, RunConfig, TrainingConfig
 from autoweight.config.files import load_config
 from autoweight.config.training import PAPER_DROPS
@@ -60,7 +61,9 @@ def _of_file(file: str, command: Command) -> RunConfig:
     """What a file configures for this command."""
     config = load_config(Path(file))
     if config.command not in (command, "any"):
-        raise UserError(f"{file} configures '{config.command}': run autoweight {config.command} --config {file}.")
+        raise UserError(
+            f"{file} configures '{config.command}': run autoweight {config.command} --config {quote(file)}."
+        )
     return replace(config, command=command)
 
 
@@ -69,7 +72,7 @@ def _file_of_run(out: str, command: Command) -> str:
     saved = Path(out) / "config.yaml"
     require(saved.exists(), f"{out} holds no run to resume.")
     begun = load_config(saved).command
-    require(begun == command, f"{out} holds a run of '{begun}': autoweight {begun} --out {out} --resume.")
+    require(begun == command, f"{out} holds a run of '{begun}': autoweight {begun} --out {quote(out)} --resume.")
     return str(saved)
 
 
@@ -172,6 +175,8 @@ def method_settings(base: RunConfig, typed: Trained, methods: tuple[str, ...]) -
         knobs.setdefault(method, {})[name] = value
         check_knobs(method, {name: value})
         require(method in methods, f"--knob {setting} sets a method that is not trained: {', '.join(methods)}.")
+    if isinstance(mentor := knobs.get("mentornet", {}).get("mentor"), str):
+        knobs["mentornet"]["mentor"] = absolute(mentor)
     if typed.strategy is not None and typed.strategy.name == str(typed.strategy) and not typed.strategy.exists():
         load(typed.strategy)  # a word that is no file: it says which may have been meant
     strategy = None if typed.strategy is None else str(typed.strategy.absolute())
