@@ -187,7 +187,7 @@ def test_a_checkpoint_of_another_search_is_refused(tmp_path):
         {"make_model": lambda: nn.Linear(2, 4)},
         {"train": replace(data, inputs=3 * data.inputs)},
     ):
-        with pytest.raises(aw.UserError, match="of another search"):
+        with pytest.raises(aw.UserError, match=r"of another search: .* delete \S+search and search\.previous"):
             tiny_search(**{"agent": "cmaes", "checkpoint": checkpoint} | other)
 
 

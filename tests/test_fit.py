@@ -166,6 +166,9 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path):
     for other in [*others, {"weigher": aw.Strategy(tables[0])}]:
         with pytest.raises(aw.UserError, match="the checkpoint is of another training"):
             fit(**other)
+    (tmp_path / "kept").unlink()  # which leaves the one before
+    with pytest.raises(aw.UserError, match=r"to begin anew, delete \S+kept and kept\.previous beside it"):
+        fit(seed=2)
     fit(weigher=aw.Strategy(tables[0]), checkpoint=tmp_path / "other")
     with pytest.raises(aw.UserError, match="the checkpoint is of another training"):
         fit(weigher=aw.Strategy(tables[1]), checkpoint=tmp_path / "other")

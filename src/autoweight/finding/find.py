@@ -49,8 +49,9 @@ def search(
 
     `training` is how the networks train; it must be long enough for them to memorise what is wrong in the training
     set, or there is nothing to find. With a `checkpoint`, the path of a file, a search that was killed goes on where it
-    was when it is called again, and one that is done goes on where `num_episodes` is larger than before. Where
-    `listen` returns True, the search stops, and keeps the best so far.
+    was when it is called again, and one that is done goes on where `num_episodes` is larger than before. To begin anew,
+    delete the file and NAME.previous beside it, the checkpoint before. Where `listen` returns True, the search stops,
+    and keeps the best so far.
 
     For a strategy that serves many tasks, pass a list of them in place of network and data,
     `search([SearchTask(make_model, train_data, val_data), ...], config=config)`: every episode trains on all.

@@ -18,7 +18,7 @@ from autoweight.finding.fingerprint import fingerprint
 from autoweight.finding.outcomes import Episode, Found, Progress
 from autoweight.finding.reward import episode_returns, reward
 from autoweight.finding.state import StateTracker
-from autoweight.storage.checkpoint import AnotherJobError, CheckpointFile
+from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.workers import Crew, StageOutcome
 
 
@@ -183,11 +183,11 @@ class SearchLoop:
 
     def _restore(self) -> None:
         state = self.checkpoint.load() if self.checkpoint is not None else None
-        if state is None:
+        if self.checkpoint is None or state is None:
             self._save()  # so that there is something to go on from at any moment
             return
         if state.get("of") != self._fingerprint:
-            raise AnotherJobError("the checkpoint is of another search: use another file.")
+            raise self.checkpoint.of_another("search")
         self.agent.load_state_dict(state["agent"])
         self.archive.load_state_dict(state["archive"])
         longer = self.archive.num_episodes < self.config.num_episodes

@@ -93,7 +93,8 @@ def fit(
     fit; with random transforms, a `collate_fn`, more than 4 GB, `bad_samples="skip"` or `stream=True`, they are read as
     they come, by `num_workers` processes. `weigher` is the name of a shipped strategy, a file, a weigher, a method, or
     None. `training` is by default AdamW with a cosine, of a length that suits the data. With a `checkpoint`, the path
-    of a file, a training that was killed goes on when it is called again; a file of another training is refused.
+    of a file, a training that was killed goes on when it is called again; a file of another training is refused. To
+    begin anew, delete the file and NAME.previous beside it, the checkpoint before.
     """
     check_call(training, seed, device, checkpoint)
     require(train_data is not None, "train_data is missing: pass tensors or a map-style Dataset to train on.")

@@ -72,6 +72,13 @@ class CheckpointFile:
                 continue
         return None
 
+    def of_another(self, job: str) -> AnotherJobError:
+        """The error where the checkpoint is of another job; it names the reserve, which is read without the newest."""
+        return AnotherJobError(
+            f"the checkpoint is of another {job}: use another file, or, to begin anew, delete {self.path} and "
+            f"{self.reserve.name} beside it."
+        )
+
     def remove(self) -> None:
         """Delete the checkpoint, its reserve included."""
         self.path.unlink(missing_ok=True)

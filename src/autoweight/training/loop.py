@@ -18,7 +18,7 @@ from autoweight.data.splits import stratified_split
 from autoweight.errors import first_line, require
 from autoweight.methods.method import Method
 from autoweight.ranks import ALONE, Ranks
-from autoweight.storage.checkpoint import AnotherJobError, CheckpointFile
+from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy.stages import stage_starts
 from autoweight.training.captured import CapturedSteps
 from autoweight.training.checks import check_buffers, trusted_sizes
@@ -208,13 +208,12 @@ class _Run:
 
     def _restore(self) -> None:
         state = self.checkpoint.load() if self.checkpoint is not None else None
-        if state is None:
+        if self.checkpoint is None or state is None:
             for slot in self.slots:
                 slot.method.prepare()
             return
         if state.get("of") != self._fingerprint:
-            why = "by its data, settings, seed, method or network"
-            raise AnotherJobError(f"the checkpoint is of another training, {why}: use another file.")
+            raise self.checkpoint.of_another("training, by its data, settings, seed, method or network")
         for slot, slot_state in zip(self.slots, state["slots"], strict=True):
             slot.load_state_dict(slot_state)
         self.first_stage, self.seconds, self.failures = state["stage"], state["seconds"], state["failures"]
