@@ -139,6 +139,7 @@ def test_a_strategy_that_looks_at_classes_is_refused_for_numbers():
             "auto",
             r"^there is one class only \('0'\): there is nothing to",
         ),
+        ({"x": torch.randn(48, 2), "y": torch.zeros(48)}, "auto", r"cannot be used: pass a pair, .*, not a dict\.$"),
         (make_blobs(), L2RW(), "^L2RW learns from trusted samples, and there are none: pass some as val_data"),
     ],
 )
@@ -216,7 +217,8 @@ def test_frames_indexed_sets_and_double_precision_are_what_they_hold():
     pandas = pytest.importorskip("pandas")
     frames = pandas.DataFrame(data.inputs.numpy()), pandas.Series(data.labels.numpy())
     indexed = aw.Indexed(TensorDataset(data.inputs, data.labels))
-    for same in (frames, indexed):
+    rows = [(row, label) for (_, row), label in zip(frames[0].iterrows(), data.labels.tolist(), strict=True)]
+    for same in (frames, indexed, rows):
         assert aw.fit(make_model, same, training=SHORT).history[-1].train_loss == whole
     assert aw.fit(make_model, indexed, training=SHORT, stream=True).history[-1].train_loss == whole
     torch.set_default_dtype(torch.float64)

@@ -1,10 +1,12 @@
 """What cannot be a memory, or a place in one: each gets one sentence, and changes nothing."""
 
+from collections import UserDict
 from functools import partial
 
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
+from torch.utils.data import BatchSampler, DataLoader, TensorDataset
 
 import autoweight as aw
 from autoweight.sharded import Sharded
@@ -112,6 +114,16 @@ def test_a_memory_that_takes_much_room_is_said_once_and_one_that_cannot_be_had_i
 def test_a_mask_is_no_position(kind):
     with pytest.raises(aw.UserError, match=f"indices must be whole numbers, but are {kind}: pass positions in the"):
         aw.load("auto").weigh(*batch(), progress=0.1, indices=(torch.arange(SAMPLES) > 9).to(kind))
+
+
+def test_an_indexed_set_reads_what_its_data_set_reads():
+    rows = aw.Indexed(TensorDataset(torch.arange(9) * 10))
+    batches = DataLoader(rows, sampler=BatchSampler(range(9), 4, drop_last=False), batch_size=None)
+    assert [[values.tolist() for values in batch] for batch in batches][2] == [[80], [8]]
+    assert rows[[0, -1]][1].tolist() == [0, 8]
+    with pytest.raises(aw.UserError, match="an index, or a list of them, but not a slice"):
+        rows[0:3]
+    assert aw.Indexed([UserDict(x=1)])[0] == {"x": 1, "index": 0}
 
 
 def test_an_indexed_set_counts_from_the_end_as_lists_do():

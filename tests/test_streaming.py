@@ -1,6 +1,7 @@
 """Data sets that are read as they come, through torch's DataLoader."""
 
 import random
+from collections import UserDict
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -186,7 +187,9 @@ def test_dict_rows_of_different_lengths_with_a_collate_fn():
 def test_dict_rows_in_memory_keep_their_names():
     rows = [{"ids": torch.tensor([1 + place % 3]), "kind": place % 3} for place in range(60)]
     training = TrainingConfig(epochs=20, batch_size=20, num_stages=2, optimizer="adam", learning_rate=0.1)
-    assert aw.fit(Bag, rows, label_key="kind", training=training, val_data=rows).val_score == 1.0
+    for kind in (dict, UserDict):  # as tokenizers give them
+        own = [kind(row) for row in rows]
+        assert aw.fit(Bag, own, label_key="kind", training=training, val_data=own).val_score == 1.0
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -1,7 +1,7 @@
 """Samples from what users hold: tensors, arrays, or a map-style PyTorch `Dataset`."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -134,7 +134,7 @@ def _columns(data: Any, label_key: str) -> tuple[Inputs, Any]:
 
 
 def _inputs(inputs: Any) -> Inputs:
-    if isinstance(inputs, dict | tuple):
+    if isinstance(inputs, Mapping | tuple):
         return each(inputs, lambda part: single(_dense(part)))
     return single(_dense(inputs))
 

@@ -1,6 +1,6 @@
 """What a network is fed: a tensor, a tuple of tensors (positional arguments), or a dict of them (named ones)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -16,11 +16,11 @@ def parts(inputs: Inputs) -> list[Tensor]:
     return list(inputs.values() if isinstance(inputs, dict) else inputs)
 
 
-def each(inputs: Inputs, change: Callable[[Tensor], Tensor]) -> Inputs:
+def each(inputs: Inputs | Mapping[str, Tensor], change: Callable[[Tensor], Tensor]) -> Inputs:
     """The same structure, every tensor changed."""
     if isinstance(inputs, Tensor):
         return change(inputs)
-    if isinstance(inputs, dict):
+    if isinstance(inputs, Mapping):  # of any kind, as data sets give it
         return {name: change(part) for name, part in inputs.items()}
     return tuple(change(part) for part in inputs)
 

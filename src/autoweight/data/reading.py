@@ -6,7 +6,7 @@ epoch and the position. So it does not matter how many workers read, or where a 
 
 import random
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -126,7 +126,7 @@ def read(
 
 def split_row(row: Any, label_key: str = "") -> tuple[Any, Any]:
     """The input and the label of what a data set yields, or of a whole batch: a pair, or a dict with a label."""
-    if isinstance(row, dict):
+    if isinstance(row, Mapping):
         keys = [label_key] if label_key else [key for key in LABEL_KEYS if key in row]
         require(
             len(keys) == 1 and keys[0] in row,
@@ -153,7 +153,7 @@ def row_at(dataset: Any, position: int) -> Any:
 
 def as_inputs(inputs: Any) -> Inputs:
     """What a network is fed, as tensors."""
-    return each(inputs, _one_input) if isinstance(inputs, dict | tuple) else _one_input(inputs)
+    return each(inputs, _one_input) if isinstance(inputs, Mapping | tuple) else _one_input(inputs)
 
 
 def _one_input(values: Any) -> Tensor:
@@ -239,15 +239,17 @@ def is_random(dataset: Any) -> bool:
     with random_numbers_kept():
         try:
             first, again = ([_values(dataset[position]) for position in positions] for _ in range(2))
-        except Exception:  # the reading itself will say what is wrong
+            return first != again
+        except Exception:  # the reading itself will say what is wrong, or some kind cannot be compared
             return False
-    return first != again
 
 
 def _values(row: Any) -> Any:
     """What a row holds, comparable."""
-    if isinstance(row, dict):
+    if isinstance(row, Mapping):
         return {key: _values(value) for key, value in row.items()}
     if isinstance(row, tuple | list):
         return [_values(value) for value in row]
+    if hasattr(row, "to_numpy"):  # rows of pandas, whose comparison is no truth value
+        return row.to_numpy().tolist()
     return np.asarray(row).tobytes() if isinstance(row, Tensor | np.ndarray | np.generic) else row

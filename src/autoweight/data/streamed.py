@@ -4,7 +4,7 @@ Labels are known from the start: from `labels`, from the data set's `targets` or
 """
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -184,6 +184,10 @@ def check_map_style(data: Any) -> None:
     require(hasattr(data, "__getitem__"), f"{wanted}, not a DataLoader or an iterable.")
     require(hasattr(data, "__len__"), f"{wanted}: this one has no length.")
     require(len(data) > 0, "the data set is empty.")
+    require(
+        not isinstance(data, Mapping) or 0 in data,  # one with positions as keys is a data set
+        "pass a pair, (inputs, labels), or a map-style Dataset, not a dict.",
+    )
 
 
 def _check_reading(reading: Reading) -> None:
