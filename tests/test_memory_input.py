@@ -67,6 +67,14 @@ def test_a_state_that_is_refused_changes_nothing(name, reserved):
     weigher.load_state_dict(before)
 
 
+def test_a_strategy_for_other_class_counts_has_a_memory_of_its_own():
+    strategy = aw.Strategy(torch.zeros(2, 4), aw.Rule(("label", "margin")), class_counts=torch.ones(CLASSES))
+    strategy.weigh(*batch(), progress=0.1, indices=torch.arange(SAMPLES))
+    before, other = kept(strategy), strategy.with_class_counts(torch.ones(5))
+    other.weigh(*batch(classes=5), progress=0.1, indices=torch.arange(SAMPLES))
+    assert same(strategy.state_dict(), before)
+
+
 @pytest.mark.parametrize("other", [{"count": 30}, {"count": 2 * SAMPLES}, {"classes": 4}])
 def test_a_memory_is_not_replaced_by_one_of_another_training(other):
     weigher, state = used(), kept(used(**other))

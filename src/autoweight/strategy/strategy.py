@@ -99,10 +99,10 @@ class Strategy(Remembering):
         return self.rule.weigh(strategy_params, view, *recalled).view_as(losses).to(losses.dtype)
 
     def with_class_counts(self, class_counts: Tensor) -> "Strategy":
-        """The same strategy for a training set with these class counts, `[classes]`."""
-        copied = copy(self)
-        copied._label_values = label_values(_checked(class_counts), self.rule.label_feature)
-        return copied
+        """The same strategy, which remembers nothing yet, for a training set with these class counts, `[classes]`."""
+        fresh = copy(self)  # of the same class
+        Strategy.__init__(fresh, self.table, self.rule, self.warmup_stages, class_counts, dict(self.info))
+        return fresh
 
     def reserve(self, num_samples: int, num_classes: int, device: torch.device | str) -> None:
         """Make room for a training set, where samples are remembered; trainings that do so know what they are."""
