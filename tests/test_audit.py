@@ -155,6 +155,9 @@ def test_class_names_and_numpy_labels(audited):
         named = aw.find_label_issues(weigher, noisy.labels.tolist(), class_names=same)
         assert (named["given_label"] == issues["given_label"]).all()
     assert issues.mistakes(1)[0].predicted_label in {"ant", "bee", "cat"}
+    of_ten = issues_of(np.array([-0.5]), np.array([1]), np.array([0]), num_classes=10, class_names=["ant", "bee"])
+    assert of_ten.mistakes()[0].predicted_label == "bee"  # eight outputs to spare, which are no classes
+    assert of_ten.confusion.shape == (2, 2)
 
 
 def test_tables_that_other_programs_read(audited, tmp_path):
@@ -232,7 +235,7 @@ def test_what_cannot_be_audited_says_why(audited):
         (lambda: aw.find_label_issues(weigher, noisy.labels, threshold="a"), "from 0 to 1, but is 'a'"),
         (lambda: aw.find_label_issues(weigher, noisy.labels, class_names={"ant": 0}), "a name for each class's number"),
         (lambda: aw.find_label_issues(weigher, noisy.labels, names=["a"]), "but 1 names"),
-        (lambda: aw.find_label_issues(weigher, noisy.labels, class_names=["a"]), "but 1 class names"),
+        (lambda: aw.find_label_issues(weigher, noisy.labels, class_names=["a"]), "class 2, but there are 1 class"),
         (lambda: aw.find_label_issues(weigher, noisy.labels)["score"], "did you mean 'label_score'"),
         (lambda: audit_of([0.5], [9999], [9999]).confusion, "look at mistakes"),
     ]:

@@ -147,10 +147,13 @@ def issues_of(
         f"the threshold goes from 0 to 1, but is {threshold!r}.",
     )
     shown = _in_order(class_names)
-    require(
-        not shown or len(shown) >= num_classes,
-        f"there are {num_classes} classes, but {len(shown)} class names.",
-    )
+    if shown:  # a network may have outputs to spare, which are no classes and need no names
+        highest = int(max(given.max(), predicted.max()))
+        require(
+            highest < len(shown),
+            f"labels, given or predicted, go up to class {highest}, but there are {len(shown)} class names.",
+        )
+        num_classes = min(num_classes, len(shown))
     known = np.where(np.isfinite(margins), margins, np.nan).astype(np.float64)
     even = _even_margin(known)
     threshold = (1 + even) / 2 if threshold is None else threshold
