@@ -185,7 +185,9 @@ def table(asked: argparse.Namespace) -> None:
             own = values["test_accuracy"]
             error = f"{100 * statistics.stdev(own) / len(own) ** 0.5:.1f}" if len(own) > 1 else "-"
             setting = ", ".join(f"{knob} {value}" for knob, value in knobs.get(method, {}).items()) or "default"
-            figures = f"{100 * statistics.fmean(own):.1f} | {error} | {result['recovered'][method]:z.2f}"
+            recovered = result.get("recovered", {}).get(method)  # nothing, where nothing is wrong
+            shown = "" if recovered is None else f"{recovered:z.2f}"
+            figures = f"{100 * statistics.fmean(own):.1f} | {error} | {shown}"
             ratio = statistics.fmean(values["train_seconds"]) / plain
             print(f"| {method} | {setting} | {told_of(method).partition('.')[0]} | {figures} | {ratio:.1f} |")
 
