@@ -166,7 +166,7 @@ def test_every_method_says_what_it_is_told():
         ("mwnet.trusted_batch=300", "mwnet learns from trusted samples in batches of 300, but there are only 250"),
         ("mentornet.percentile=0.0", "mentornet.percentile is a share above 0"),
         ("mentornet.burn_in=2.0", "mentornet.burn_in is a share of the training"),
-        ("mentornet.mentor=missing", "there is no mentor in missing"),
+        ("mentornet.mentor=missing", "missing: learn one with autoweight.runs.mentor"),
         ("mentornet.heed_labels=true", "mentornet.heed_labels is for a mentor"),
         ("gce.q=1.5", "gce's q goes from 0 to 1"),
         ("elr.strength=-1", "elr's strength must be at least 0"),
