@@ -83,11 +83,10 @@ VARIANTS: dict[str, tuple[str, SearchConfig]] = {
         for agent in get_args(AgentName)
     },
 }
-BELIEF = replace(RECIPE, agent="cmaes")
 FEATURES = {
-    "recipe, one theta": replace(BELIEF, stagewise=False),
-    "recipe, with history": replace(BELIEF, features=("belief", "history")),
-    "recipe, with entropy": replace(BELIEF, features=("belief", "entropy")),
+    "recipe, one theta": replace(RECIPE, stagewise=False),
+    "recipe, with history": replace(RECIPE, features=("belief", "history")),
+    "recipe, with entropy": replace(RECIPE, features=("belief", "entropy")),
     "memory, over the batch": replace(FROM_MARGINS, margin_scale="batch"),
     "memory, with history": replace(FROM_MARGINS, features=("margin", "history")),
     "memory, with entropy": replace(FROM_MARGINS, features=("margin", "entropy")),

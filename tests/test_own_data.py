@@ -16,7 +16,7 @@ from PIL import Image
 
 from autoweight.cli.own import own_config
 from autoweight.cli.run import run
-from autoweight.config import ActorCriticConfig, CmaesConfig, RunConfig
+from autoweight.config import ActorCriticConfig, RunConfig
 from autoweight.config.commented import commented
 from autoweight.config.files import load_config
 from autoweight.errors import UserError
@@ -149,7 +149,7 @@ def test_init_writes_what_config_reads(tmp_path):
     config = load_config(tmp_path / "autoweight.yaml")
     begun = own_config(str(tmp_path / "rows.csv"), "", "classification")
     data = replace(begun.data, label="pays", trusted="checked")
-    search = replace(begun.search, actor_critic=ActorCriticConfig(), cmaes=CmaesConfig())  # of agents not used
+    search = replace(begun.search, actor_critic=ActorCriticConfig())  # of an agent that is not used
     assert config == replace(begun, data=data, search=search, command="any")
     autoweight("compare", "--config", "autoweight.yaml", *SHORT, "--methods", "uniform", "--out", "run", cwd=tmp_path)
     result = json.loads((tmp_path / "run" / "result.json").read_text())

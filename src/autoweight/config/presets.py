@@ -33,11 +33,10 @@ def noise(search: SearchConfig) -> SearchConfig:
     """For wrong labels: the search begins at what `auto` does, by a memory of each sample, not at no weighting.
 
     It so needs far fewer trainings, since the first episodes do not have to find that out. Nothing has to warm up: a
-    belief is no more than the training itself shows. Around such a start the Gaussian process is the steadiest agent.
+    belief is no more than the training itself shows.
     """
     return replace(
         search,
-        agent="trust-region",
         features=("belief",),
         normalise=False,
         within_class=True,
@@ -55,7 +54,6 @@ def losses(search: SearchConfig) -> SearchConfig:
     """
     return replace(
         search,
-        agent=SearchConfig.agent,
         features=search.features if "loss" in search.features else ("loss", "entropy"),
         normalise=False,
         within_class=False,
@@ -73,7 +71,6 @@ def rare(search: SearchConfig) -> SearchConfig:
     """
     return replace(
         search,
-        agent=SearchConfig.agent,
         features=("loss", "entropy", "label"),
         normalise=True,
         within_class=False,

@@ -29,7 +29,7 @@ _PROXY = SearchConfig(
 )
 NOISE_SEARCH = losses(replace(_PROXY, head_start=8))
 # Margins are on an absolute scale: a proxy has to learn about as well as the training, by more images in fewer epochs.
-TODAY_SEARCH = replace(noise(replace(_PROXY, proxy_epochs=50)), agent="cmaes")  # which found what is kept
+TODAY_SEARCH = noise(replace(_PROXY, proxy_epochs=50))
 
 # 50 images a class might be too few: not tried. These memorise because they are not augmented.
 NOISE_DATA_100 = replace(NOISE_DATA, dataset="cifar100", train_size=10_000)
