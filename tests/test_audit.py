@@ -38,6 +38,8 @@ def audit_of(margins, given, predicted, **more):
 def test_hand_computed():
     issues = audit_of([0.8, -0.6, 0.9, math.nan, -0.4], [0, 1, 2, 1, 0], [0, 2, 2, 1, 1])
     assert issues["index"].tolist() == [1, 4, 0, 2, 3]  # worst first; who never came up is last
+    with pytest.raises(aw.UserError, match=r"not slice\(None, 3, None\); rows come by iterating, or by head"):
+        issues[:3]
     assert issues["label_score"].tolist() == pytest.approx([0.2, 0.3, 0.9, 0.95, math.nan], nan_ok=True)
     even = -0.25  # half of the mean of -0.6 and -0.4; the share of two in four would have it at 0
     assert issues.threshold == pytest.approx((1 + even) / 2)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import default_collate
 
 import autoweight as aw
 from autoweight.cli.own import NO_SPLIT
@@ -246,6 +247,13 @@ FIT: dict[str, tuple[Callable[[], object], str]] = {
         lambda: fit([(torch.zeros(2), 0)] * 20, stream=False, collate_fn=list),
         "a collate_fn makes batches as they come: leave out stream=False",
     ),
+    "a misspelt word for bad ones": (lambda: fit(bad_samples="skp"), "bad_samples is refuse or skip, but is 'skp'"),
+    "workers below 0, in memory": (lambda: fit(num_workers=-1), "num_workers is a number of processes, 0 or more"),
+    "a listener that is none": (lambda: fit(listen=5), "listen is a function of one report after another, but is 5"),
+    "a network of float64": (
+        lambda: fit(make_model=lambda: nn.Linear(2, 3).double()),
+        r"cannot take torch.float32 inputs .*\(data of float64 are read as float32: make the network so, too\)",
+    ),
     "a row without a label": (lambda: fit([{"x": torch.zeros(2)}] * 20, stream=True), "a dict row has its label under"),
     "rows of three": (lambda: fit([(torch.zeros(2), 0, 1)] * 20, stream=True), "but this one is a tuple of 3"),
 }
@@ -262,6 +270,14 @@ STREAMS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a failing collate_fn": (lambda: stream(PAIRS, collate_fn=lambda batch: 1 / 0), "into one batch: division by zero"),
     "a collate_fn of nothing": (lambda: stream(PAIRS, collate_fn=lambda batch: None), "but this one is a NoneType"),
+    "a collate_fn that makes no batch": (
+        lambda: stream(PAIRS, collate_fn=list),
+        r"as many rows as it was given, 2, but its inputs are of shape \(2,\) and \(\)",
+    ),
+    "a collate_fn that drops a sample": (
+        lambda: stream(PAIRS, collate_fn=lambda batch: default_collate(batch[1:])),
+        r"as many rows as it was given, 2, but its inputs are of shape \(1, 2\)",
+    ),
     "a collate_fn that is none": (
         lambda: stream(PAIRS, collate_fn=3),
         "collate_fn is a function of a list of samples, but is 3",
@@ -276,7 +292,7 @@ STREAMS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "labels of words": (
         lambda: stream([(torch.zeros(2), "a")] * 20),
-        "labels must be numbers, all of one shape|whole numbers",
+        "labels are text, such as 'a': number the classes from 0 on, as np.unique",
     ),
     "too few labels": (lambda: Streamed.of(PAIRS, labels=[0, 1]), "there are 2 labels, but 20 samples"),
     "tokens": (lambda: Streamed.of(PAIRS, task="tokens"), "classes of tokens cannot be streamed: pass tensors"),

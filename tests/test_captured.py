@@ -317,6 +317,12 @@ def test_captured_steps_remember_visits_that_wait_as_plain_ones_do(stand_in, lar
         assert_close(two.double(), one.double(), atol=1e-5, rtol=1e-5, msg=name)
 
 
+def test_a_step_that_is_compiled_needs_a_memory_that_was_reserved():
+    weigh = torch.compile(aw.load("auto").weigh, backend="eager")
+    with pytest.raises(aw.UserError, match=r"call weigher\.reserve\(num_samples, num_classes, device\) before"):
+        weigh(torch.ones(4), torch.zeros(4, 3), torch.arange(4) % 3, progress=torch.zeros(()), indices=torch.arange(4))
+
+
 def test_visits_that_wait_compile_whole_and_once(stand_in, large):
     whole, compilations = compiled_whole(Auto.weigh)
     slot = Slot(mlp(), Loader(large, 16, seed=1), Weighted(aw.load("auto")), CONFIG)

@@ -150,7 +150,7 @@ def test_a_strategy_used_far_from_its_training_gets_a_word(tmp_path):
     found_in = {"epochs": 200, "batch_size": 64, "optimizer": "sgd", "weight_decay": 0.0, "schedule": "stages"}
     aw.Strategy(torch.zeros(4, 3), info={"found_in": found_in}).save(tmp_path / "s")
     config = replace(SHORT, methods=("law",), strategy=str(tmp_path / "s"))
-    with pytest.warns(UserWarning, match=r"found in another training \(epochs 2 instead of 200\)"):
+    with pytest.warns(UserWarning, match=r"found in another training \(with epochs 200, here 2\)"):
         comparing.prepare(config)
     strategy = aw.load(tmp_path / "s")
     with pytest.warns(UserWarning, match="little to compare"):

@@ -3,10 +3,12 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
 import autoweight as aw
+from autoweight import distributed
 from autoweight.distributed import num_processes, weigh_global
 
 from . import two_ranks
@@ -84,6 +86,27 @@ def test_tokens_padded_to_different_lengths_are_weighed_together(found):
         whole, shared = rank["refused"]
         assert whole == shared
         assert "samples have 3 tokens, but had 5 before" in whole
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"losses": torch.tensor(0.5)}, r"losses \[batch\] \(reduction='none'\)"),
+        ({"logits": torch.zeros(2, 3)}, r"shapes are \(4,\), \(2, 3\) and \(4,\)"),
+        ({"labels": torch.zeros(8, dtype=torch.long)}, r"shapes are \(4,\), \(4, 3\) and \(8,\)"),
+        ({"labels": [0, 1, 2, 0]}, r"labels must be a tensor, but came as list: use torch\.as_tensor\(labels\)"),
+        ({"labels": np.zeros(4, int)}, "labels must be a tensor, but came as ndarray"),
+        ({"indices": torch.arange(3)}, r"one index a sample, 4, but their shape is \(3,\)"),
+        ({"indices": [0, 1, 2, 3]}, "indices must be a tensor, but came as list"),
+        ({"labels": torch.zeros(4, 2).long(), "logits": torch.zeros(4, 3, 3)}, "weights of tokens need losses"),
+    ],
+)
+def test_what_gathering_would_pad_or_crop_is_refused_as_in_one_process(change, said, monkeypatch):
+    given = dict(zip(("losses", "logits", "labels", "indices"), batch(slice(0, 4)), strict=True)) | change
+    for processes in (1, 2):  # nothing is gathered before
+        monkeypatch.setattr(distributed, "num_processes", lambda count=processes: count)
+        with pytest.raises(aw.UserError, match=said):
+            weigh_global(aw.load("auto"), **given, progress=0.5)
 
 
 def test_one_process_is_plain_weighing():

@@ -42,7 +42,7 @@ def test_a_training_of_the_package_is_judged_by_its_settings_not_its_batches():
     strategy = aw.Strategy(torch.zeros(4, 3), info={"found_in": {"steps": 1000, "batch_size": 16}})
     aw.fit(make_model, make_blobs(), weigher=strategy, training=SHORT)  # 12 steps: a proxy has other samples
     other = aw.Strategy(torch.zeros(4, 3), info={"found_in": {"epochs": 500}})
-    with pytest.warns(UserWarning, match=r"found in another training \(epochs 4 instead of 500\)"):
+    with pytest.warns(UserWarning, match=r"found in another training \(with epochs 500, here 4\)"):
         aw.fit(make_model, make_blobs(), weigher=other, training=SHORT)
 
 

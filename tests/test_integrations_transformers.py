@@ -213,6 +213,11 @@ def test_training_goes_on_from_a_checkpoint_as_if_never_stopped(tmp_path):
     assert torch.equal(params(again), params(whole))
     assert torch.equal(again.weigher.state_dict()["margin"], whole.weigher.state_dict()["margin"])
     trained(tmp_path / "bare", weigher=aw.load("auto"), save_strategy="steps", save_steps=5, save_only_model=True)
+    state = tmp_path / "whole" / "checkpoint-5" / "weigher.pt"
+    for left in (state.read_bytes()[:-999], b""):
+        state.write_bytes(left)
+        with pytest.raises(aw.UserError, match=r"weigher\.pt is damaged: resume from an earlier checkpoint"):
+            again.train(resume_from_checkpoint=str(state.parent))
     with pytest.raises(aw.UserError, match="saved with save_only_model, or by a Trainer without weights"):
         again.train(resume_from_checkpoint=str(tmp_path / "bare" / "checkpoint-5"))
 
@@ -251,6 +256,10 @@ def test_what_cannot_be_weighed_is_said(tmp_path):
         WeightedTrainer(model=classifier(), weigher=aw.Uniform(), compute_loss_func=print)
     with pytest.raises(aw.UserError, match="rows need a column 'labels'"):
         trained(tmp_path, weigher=aw.Uniform(), rows=[{"input_ids": ids} for ids in words()])
+    with pytest.raises(aw.UserError, match=r"their shape, \(16,\), .* are \(16, 3\): labels that are classes must be"):
+        trained(tmp_path, weigher=aw.Uniform(), rows=numbers())
+    with pytest.raises(aw.UserError, match="out of range: with 3 classes, labels go from 0 to 2"):
+        trained(tmp_path, weigher=aw.Uniform(), rows=[row | {"labels": row["labels"] + 1} for row in sentences()])
 
 
 def test_two_processes_train_as_one_with_their_batches_together(tmp_path, monkeypatch):

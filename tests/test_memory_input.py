@@ -159,6 +159,12 @@ def test_a_memory_that_is_reserved_has_whole_sizes(sizes):
             begin(*sizes, "cpu")
 
 
+def test_a_memory_is_reserved_on_a_device_that_there_is():
+    for begin in (aw.load("auto").reserve, partial(Sharded, aw.load("auto"))):
+        with pytest.raises(aw.UserError, match="there is no device 'gpu' here: use cpu, or cuda"):
+            begin(SAMPLES, CLASSES, "gpu")
+
+
 def test_a_class_beyond_those_that_were_reserved_is_refused():
     """A network may have outputs to spare; a label may not."""
     reserved, shared = aw.load("auto"), Sharded(aw.load("auto"), SAMPLES, CLASSES - 1)

@@ -16,6 +16,7 @@ from PIL import Image
 
 from autoweight.cli.own import own_config
 from autoweight.cli.run import run
+from autoweight.cli.typed import base_config
 from autoweight.config import ActorCriticConfig, RunConfig
 from autoweight.config.commented import commented
 from autoweight.config.files import load_config
@@ -147,7 +148,7 @@ def test_init_writes_what_config_reads(tmp_path):
     text = (tmp_path / "autoweight.yaml").read_text()
     assert "# Passes over the training set.\n  epochs: 60\n" in text
     config = load_config(tmp_path / "autoweight.yaml")
-    begun = own_config(str(tmp_path / "rows.csv"), "", "classification")
+    begun = own_config(str(tmp_path / "rows.csv"), "", "classification", label="pays", trusted="checked")
     data = replace(begun.data, label="pays", trusted="checked")
     search = replace(begun.search, actor_critic=ActorCriticConfig())  # of an agent that is not used
     assert config == replace(begun, data=data, search=search, command="any")
@@ -157,6 +158,23 @@ def test_init_writes_what_config_reads(tmp_path):
     assert "is there already" in autoweight("init", cwd=tmp_path, status=2).stderr
     assert "--config 'a blank.yaml'\n" in autoweight("init", "--out", "a blank.yaml", cwd=tmp_path).stdout
     assert yaml.safe_load((tmp_path / "a blank.yaml").read_text())["data"]["path"] == "rows.csv"
+
+
+COUNTED = {
+    "texts of many lines": (["t", "label"], [["word\n" * 40, "ab"[place % 2]] for place in range(20)], ["--text", "t"]),
+    "few labels": (["n", "y"], [[place / 3, "ab"[place % 2] if place < 20 else ""] for place in range(500)], []),
+    "much that is trusted": (["n", "y", "c"], [[place / 3, "ab"[place % 2], place > 19] for place in range(500)], []),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_batches_suit_the_samples_that_are_trained_on(tmp_path, name):
+    header, rows, words = COUNTED[name]
+    path = str(write_csv(tmp_path / "a.csv", header, rows))
+    words = [*words, *["--label", "y"] * ("y" in header), *["--data.trusted=c"] * ("c" in header)]
+    assert base_config("train", [path, *words])[0].training.batch_size == 16 // 5  # a fifth is split off
+    assert base_config("audit", [path, *words])[0].training.batch_size == 20 // 5
+    assert base_config("train", [path, *words, "--data.test-share", "0.5"])[0].training.batch_size == 2
 
 
 def test_the_help_of_init_is_of_init(capsys):

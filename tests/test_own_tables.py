@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from autoweight.data.own import load_own
+from autoweight.errors import UserError
 
 from .test_own_data import write_csv
 from .test_own_parts import own
@@ -64,6 +65,31 @@ def test_a_word_among_the_numbers_of_another_part_is_named(tmp_path):
     paths = [write_csv(tmp_path / f"{name}.csv", ["n", "label"], rows) for name, rows in (("a", train), ("b", test))]
     with pytest.warns(UserWarning, match="column 'n' holds numbers, but not in 1 rows, such as 'unknown': there it"):
         assert load_own(own(paths[0], test=str(paths[1]))).test.inputs[3] == 0
+
+
+def test_a_record_of_several_lines_is_called_by_its_first(tmp_path):
+    (tmp_path / "a.csv").write_text('n,text,label\n1,"one\n\ntwo",x\n\n2,"three\nfour",y\n')
+    data = load_own(own(tmp_path / "a.csv", test=str(tmp_path / "a.csv")))
+    assert data.train.names.tolist() == ["a.csv:2", "a.csv:6"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e307, 1e-310])
+def test_numbers_near_the_ends_of_what_there_is_are_standardised(tmp_path, unit):
+    of_one, other = ([[place**2 % 7 * size, place % 2] for place in range(30)] for size in (1, unit))
+    test = write_csv(tmp_path / "b.csv", ["n", "label"], [[1e300, 0], [-1, 1]])
+    plain = load_own(own(write_csv(tmp_path / "a.csv", ["n", "label"], of_one), test=str(test)))
+    data = load_own(own(write_csv(tmp_path / "a.csv", ["n", "label"], other), test=str(test)))
+    np.testing.assert_allclose(data.train.inputs, plain.train.inputs, rtol=1e-5)
+    assert data.test.inputs.isfinite().all()
+
+
+def test_two_columns_of_a_name_are_refused_in_parquet_too(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = [arrow.array([1.0, 2.0]), arrow.array([1.0, 2.0]), arrow.array(["x", "y"])]
+    parquet.write_table(arrow.Table.from_arrays(columns, names=["a", "a", "label"]), tmp_path / "a.parquet")
+    with pytest.raises(UserError, match=r"a\.parquet has two columns called 'a': rename one"):
+        load_own(own(tmp_path / "a.parquet"))
 
 
 @pytest.mark.parametrize("missing", [False, True])

@@ -19,11 +19,11 @@ from autoweight.config import DataConfig
 from autoweight.recipes import get_recipe
 from autoweight.report.audits import _classes, audit_view
 from autoweight.report.curves import training_curves
-from autoweight.report.gains import gain_over, gap_is_unsure
+from autoweight.report.gains import Gain, gain_over, gap_is_unsure
 from autoweight.report.page import _facts, _rows, _scores, write_report
 from autoweight.report.searches import noise_sentence
 from autoweight.report.tables import comparison_table
-from autoweight.report.verdict import on_test_labels, verdict
+from autoweight.report.verdict import _sentence, on_test_labels, verdict
 from autoweight.report.weights import method_figures, weight_figures
 from autoweight.runs.audit import Audit
 from autoweight.runs.reading import RunView, read_run
@@ -143,6 +143,11 @@ def test_answers_that_are_all_alike_are_no_gain(tmp_path):
     assert not _rows(view)[1].over_uniform.has_interval
     several = verdict(compared(uniform=[0.8, 0.7], auto=[0.8, 0.7]))
     assert several[0].startswith("auto is level with training without weights, the same on each of 2 seeds")
+
+
+def test_nothing_has_no_sign():
+    gain = Gain(-1e-12, -0.01, 0.01, "9 test samples, one seed")
+    assert "(95 % interval +0.0 to +0.0, over 9" in _sentence("auto", "uniform", gain)
 
 
 def test_methods_of_a_killed_run_keep_their_seeds(tmp_path):

@@ -147,8 +147,8 @@ def test_mistakes_get_a_sentence():
     sharded.weigh(losses[:1], logits[:1], labels[:1], progress, torch.tensor([7]))
     with pytest.raises(aw.UserError, match=r"sample 7 has label \d, but had \d before"):
         sharded.weigh(losses[:1], logits[:1], (labels[:1] + 1) % CLASSES, progress, torch.tensor([7]))
-    with pytest.raises(aw.UserError, match="the memory lies on meta, but the batch on cpu"):
-        Sharded(aw.load("auto"), SAMPLES, CLASSES, "meta").weigh(losses, logits, labels, progress, indices)
+    with pytest.raises(aw.UserError, match="the memory lies on cpu, but the batch on meta"):
+        sharded.weigh(losses.to("meta"), logits, labels, progress, indices)
     state = sharded.state_dict() | {"keeper": torch.tensor([1, 2])}
     with pytest.raises(aw.UserError, match="this is what process 1 of 2 kept, not process 0 of 1"):
         sharded.load_state_dict(state)

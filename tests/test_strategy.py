@@ -270,13 +270,10 @@ def test_a_strategy_records_the_training_that_it_was_found_in(tmp_path):
     [
         ({}, []),
         ({"epochs": 200, "steps": 3000, "batch_size": 128, "weight_decay": 2e-5}, []),
-        ({"epochs": 600}, ["epochs 600 instead of 60"]),
-        ({"epochs": None, "steps": 100}, ["steps 100 instead of 900"]),
-        ({"weight_decay": 5e-4}, ["weight_decay 0.0005 instead of 0.0"]),
-        (
-            {"optimizer": "adam", "schedule": "cosine"},
-            ["optimizer adam instead of sgd", "schedule cosine instead of stages"],
-        ),
+        ({"epochs": 600}, ["epochs 60, here 600"]),
+        ({"epochs": None, "steps": 100}, ["steps 900, here 100"]),
+        ({"weight_decay": 5e-4}, ["weight_decay 0.0, here 0.0005"]),
+        ({"optimizer": "adam", "schedule": "cosine"}, ["optimizer sgd, here adam", "schedule stages, here cosine"]),
     ],
 )
 def test_what_is_far_from_it_is_named(use, differences):
@@ -294,7 +291,7 @@ def loop_of(steps, batch):
 
 
 def test_a_loop_that_is_far_from_it_hears_so_once(batch):
-    with pytest.warns(UserWarning, match=r"another training \(steps 20 instead of 900\) and may do harm") as said:
+    with pytest.warns(UserWarning, match=r"another training \(with steps 900, here 20\) and may do harm") as said:
         loop_of(20, batch)
     assert len(said) == 1
     loop_of(1000, batch)  # near: not a word

@@ -142,6 +142,18 @@ def test_state_smooths_loss_and_accuracy():
     assert_close(tracker.state(2), torch.tensor([[2, 1.5, 0.6], [2, 1.0, 0.6]]))
 
 
+@pytest.mark.parametrize(
+    ("logits", "sentence"),
+    [
+        (torch.zeros(2, 1), r"with 1 class, .* For one logit z .*, pass torch\.cat\(\[-z, z\], dim=1\) / 2\."),
+        ({"logits": torch.zeros(2, 2)}, "logits must be a tensor, but came as dict: pass the logits in it"),
+    ],
+)
+def test_answers_that_are_no_logits_of_classes_are_told_how_to_become_some(logits, sentence):
+    with pytest.raises(aw.UserError, match=sentence):
+        aw.load("auto").weigh(torch.ones(2), logits, torch.arange(2), progress=0.1, indices=torch.arange(2))
+
+
 @pytest.mark.parametrize("make", [aw.Uniform, lambda: aw.Strategy(torch.zeros(2, 3))])
 @pytest.mark.parametrize("which", ["losses", "logits"])
 def test_a_batch_of_what_is_no_tensor_is_refused(make, which):

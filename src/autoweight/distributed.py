@@ -11,7 +11,8 @@ from autoweight.config import IGNORED
 from autoweight.sharded import Sharded
 from autoweight.strategy.indices import places_of, weigh_once
 from autoweight.strategy.remembering import Remembering
-from autoweight.strategy.weigher import Weigher
+from autoweight.strategy.view import view_of
+from autoweight.strategy.weigher import Weigher, check_tensors
 
 
 def num_processes() -> int:
@@ -36,7 +37,8 @@ def weigh_global(
     """
     if num_processes() == 1:
         return weigher.weigh(losses, logits, labels, progress=progress, indices=indices)
-    if labels.dim() == 2 and logits.dim() == 3:
+    tokens = _check_rows(losses, logits, labels, indices)
+    if tokens:
         return _weigh_tokens(weigher, losses, logits, labels, progress, indices)
     sizes = _sizes(len(losses), losses.device)
     own = sum(sizes[: dist.get_rank()])
@@ -46,6 +48,18 @@ def weigh_global(
     if weights is None:
         weights = weigher.weigh(together[0], together[1], together[2], progress=progress, indices=given)
     return weights[own : own + len(losses)].to(losses.dtype)
+
+
+def _check_rows(losses: Tensor, logits: Tensor, labels: Tensor, indices: Tensor | None) -> bool:
+    """Whether labels are those of tokens; what gathering would pad or crop is refused before, as one process would."""
+    check_tensors(losses=losses, logits=logits, labels=labels, indices=indices)
+    tokens = labels.dim() == 2 and logits.dim() == 3 and not labels.is_floating_point()
+    rows = labels.shape[: 1 + tokens]
+    if not (rows and rows == losses.shape[: len(rows)] == logits.shape[: len(rows)]):
+        view_of(losses, logits, labels)
+    if indices is not None and indices.shape[:1] != rows[:1]:
+        places_of(indices, losses)
+    return tokens
 
 
 def _weigh_tokens(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from numbers import Real
 from typing import Any, TypeVar
 
 Entry = TypeVar("Entry")
@@ -41,6 +42,18 @@ def require(condition: bool, message: str) -> None:
     """Raise `UserError(message)` unless `condition` holds."""
     if not condition:
         raise UserError(message)
+
+
+def require_kind(name: str, value: object, kind: type, words: str) -> None:
+    """Raise `UserError` unless a value is of this kind, in these words; True and False are no numbers."""
+    fits = isinstance(value, kind) and (kind in (bool, object) or not isinstance(value, bool))
+    require(fits, f"{name} takes {words}, but is {value!r}.")
+
+
+def require_numbers(owner: str, **values: object) -> None:
+    """Raise `UserError` unless all settings of a method are numbers."""
+    for name, value in values.items():
+        require_kind(f"{owner}'s {name}", value, Real, "a number")
 
 
 def first_line(error: Exception) -> str:

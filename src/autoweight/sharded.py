@@ -12,7 +12,7 @@ from torch import distributed as dist
 
 from autoweight.errors import UserError, require
 from autoweight.strategy.columns import Part
-from autoweight.strategy.indices import check_range, check_sizes, places_of, weigh_once
+from autoweight.strategy.indices import check_place, check_range, places_of, weigh_once
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.testimony import Testimony
@@ -42,7 +42,7 @@ class Sharded(Weigher):
             f"{type(weigher).__name__} has no memory to share out, or has begun one: load a fresh one, such as "
             "aw.load('auto').",
         )
-        check_sizes(num_samples, num_classes)
+        check_place(num_samples, num_classes, device)
         together = dist.is_available() and dist.is_initialized()
         self.rank, self.size = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
         self.tasks = weigher.tasks

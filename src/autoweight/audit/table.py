@@ -72,6 +72,9 @@ class LabelIssues:
         return len(self._data["index"])
 
     def __getitem__(self, column: str) -> NDArray[Any]:
+        require(
+            isinstance(column, str), f"columns have names, not {column!r}; rows come by iterating, or by head(count)."
+        )
         values = look_up("column", column, self._data)
         if column in ("given_label", "predicted_label") and self.class_names:
             return np.array(self.class_names)[values]

@@ -126,7 +126,7 @@ def _search_bar(config: RunConfig, finish: bool = False) -> Iterator[Callable[[P
 
         def show(progress: Progress) -> bool:
             doing = f"{progress.doing} {progress.episode + 1}.{progress.stage + 1}: reference "
-            doing += f"{progress.reference_score:.1%}, greedy {progress.greedy_gain:+.1%}"
+            doing += f"{progress.reference_score:.1%}, greedy {progress.greedy_gain:+z.1%}"
             if not isnan(progress.best_gain):
                 doing += f", best {progress.best_gain:{sign}.1%}"
             bar.update(progress.done, progress.total, doing)

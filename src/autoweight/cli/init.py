@@ -28,7 +28,8 @@ def init(words: list[str]) -> None:
     named = quote(str(path))
     head = [
         "# What autoweight runs. Change what you like and leave out what you do not need; then one of",
-        *(f"#     autoweight {command} --config {named}" for command in ("train", "compare", "search")),
+        *(f"#     autoweight {command} --config {named}" for command in ("train", "compare", "search", "audit")),
+        f"# For an audit of all samples set {'test_share: 0' if base.data.path else 'train_on_all: true'}.",
     ]
     write_bytes(path, ("\n".join(head) + "\n\n" + commented(config)).encode())
     print(f"wrote {path}; go on with: autoweight train --config {named}")

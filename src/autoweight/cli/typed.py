@@ -13,7 +13,7 @@ import tyro
 from autoweight.cli.arguments import Common, SearchArguments, Trained
 from autoweight.cli.commands import demo_config
 from autoweight.cli.messages import one_sentence
-from autoweight.cli.own import absolute, absolute_network, is_path, own_config, with_own
+from autoweight.cli.own import OWN_FLAGS, absolute, absolute_network, is_path, own_config, with_own
 from autoweight.config import Command, Knob, RunConfig, TrainingConfig
 from autoweight.config.files import load_config
 from autoweight.config.training import PAPER_DROPS
@@ -42,9 +42,9 @@ def base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[str
     if command == "demo":
         return demo_config(), words
     if words and is_path(words[0]):
-        text = value_of("--text", words) or value_of("--data.text", words) or ""
         task = value_of("--training.task", words) or "classification"
-        return replace(own_config(words[0], text, task), command=command), words[1:]
+        told = _told_of_own(command, words)
+        return replace(own_config(words[0], told.pop("text", ""), task, **told), command=command), words[1:]
     if words and not words[0].startswith("-"):
         return replace(_recipe(words[0], command), command=command), words[1:]
     if not {"-h", "--help"} & set(words):
@@ -55,6 +55,17 @@ def base_config(command: Command, words: list[str]) -> tuple[RunConfig, list[str
         )
     recipe = next((word for word in words if word in RECIPES), next(iter(RECIPES)))  # whose defaults to show
     return replace(get_recipe(recipe), command=command), [word for word in words if word != recipe]
+
+
+def _told_of_own(command: Command, words: list[str]) -> dict[str, Any]:
+    """What flags say about which of the user's own samples are trained on."""
+    told: dict[str, Any] = {"test_share": 0.0} if command == "audit" else {}
+    with suppress(ValueError):  # no share was typed, or none that is a number, which is refused later
+        told["test_share"] = float(value_of("--data.test-share", words) or "")
+    for name in OWN_FLAGS:
+        if value := value_of(f"--{name}", words) or value_of(f"--data.{name}", words):
+            told[name] = value
+    return told
 
 
 def _of_file(file: str, command: Command) -> RunConfig:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from autoweight.config.data import DataConfig
 from autoweight.config.search import ActorCriticConfig, SearchConfig
 from autoweight.config.training import TrainingConfig
+from autoweight.errors import require_kind
 
 PresetName = Literal["default", "noise", "losses", "rare", "paper", "authors"]
 
@@ -35,6 +36,7 @@ def noise(search: SearchConfig) -> SearchConfig:
     It so needs far fewer trainings, since the first episodes do not have to find that out. Nothing has to warm up: a
     belief is no more than the training itself shows.
     """
+    _check(search)
     return replace(
         search,
         features=("belief",),
@@ -52,6 +54,7 @@ def losses(search: SearchConfig) -> SearchConfig:
 
     Losses say something once the network has learned something: so there is a warm-up.
     """
+    _check(search)
     return replace(
         search,
         features=search.features if "loss" in search.features else ("loss", "entropy"),
@@ -69,6 +72,7 @@ def rare(search: SearchConfig) -> SearchConfig:
     Around a bias of 0 weights soon saturate; far below 0 they are nearly exponential in theta . f, and small steps of
     CMA-ES change much. (The other agents' steps stay as they are.)
     """
+    _check(search)
     return replace(
         search,
         features=("loss", "entropy", "label"),
@@ -81,6 +85,7 @@ def rare(search: SearchConfig) -> SearchConfig:
 
 def paper(search: SearchConfig) -> SearchConfig:
     """As the paper: its features, its agent, the full network and schedule, and what the actor does at the end."""
+    _check(search)
     return replace(
         search,
         agent="actor-critic",
@@ -131,6 +136,10 @@ def authors(search: SearchConfig) -> SearchConfig:
         action_penalty=0.001,
     )
     return replace(paper(search), normalise=True, num_workers=1, num_starts=1, actor_critic=agent)
+
+
+def _check(search: SearchConfig) -> None:
+    require_kind("a preset", search, SearchConfig, "an aw.SearchConfig")
 
 
 class Preset(NamedTuple):

@@ -8,7 +8,7 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, get_args, get_origin
 
-from autoweight.errors import require, unknown
+from autoweight.errors import require, require_kind, unknown
 
 _KINDS: dict[Any, tuple[type, str]] = {
     bool: (bool, "True or False"),
@@ -41,8 +41,7 @@ class Strict:
         if outer is Literal and value not in inner:
             raise unknown(name.replace("_", " "), str(value), inner)
         wanted, words = _KINDS.get(outer, (object, ""))
-        fits = isinstance(value, wanted) and (wanted in (bool, object) or not isinstance(value, bool))
-        require(fits, f"{self.prefix}{name} takes {words}, but is {value!r}.")
+        require_kind(f"{self.prefix}{name}", value, wanted, words)
         if inner[:1] == (int,):
             whole = all(isinstance(item, Integral) for item in value)
             require(whole, f"{self.prefix}{name} takes whole numbers, but is {value!r}.")

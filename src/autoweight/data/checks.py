@@ -23,7 +23,8 @@ def check_training_data(train: Labelled, val: Labelled | None, batch_size: int) 
     )
     require(
         batch_size <= len(train),
-        f"a batch of {batch_size} is larger than the training set of {len(train)}: use a smaller batch_size.",
+        f"a batch of {batch_size} is larger than the training set of {len(train)}: use a smaller one "
+        "(--training.batch-size, in Python batch_size).",
     )
 
 

@@ -14,6 +14,7 @@ from autoweight.data.dataset import Samples
 from autoweight.data.indexed import Indexed
 from autoweight.data.inputs import Inputs, each, parts, together
 from autoweight.data.labelled import Labelled
+from autoweight.data.labels import no_text
 from autoweight.data.reading import Reading, is_random, random_numbers_kept, row_at, single, split_row
 from autoweight.data.streamed import Streamed, check_map_style
 from autoweight.errors import UserError, first_line, require
@@ -141,12 +142,7 @@ def _inputs(inputs: Any) -> Inputs:
 
 def _labels(labels: Any) -> Tensor:
     if not isinstance(labels, Tensor):
-        flat = np.asarray(labels).ravel()
-        if len(flat) and isinstance(flat[0], str):
-            raise TypeError(
-                f"labels are text, such as {str(flat[0])!r}: number the classes from 0 on, as np.unique(labels, "
-                "return_inverse=True)[1] does."
-            )
+        no_text(labels)
     return _dense(labels)
 
 

@@ -1,8 +1,11 @@
 """What labels of each task look like."""
 
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from autoweight.config import IGNORED, TaskName
@@ -13,6 +16,18 @@ def check_labels(labels: Tensor, num_classes: int | None, task: TaskName) -> tup
     """Labels in the type that the task trains on, and how many classes or targets there are."""
     require(labels.numel() > 0, "the data set is empty.")
     return _CHECKS[task](labels, num_classes)
+
+
+def no_text(labels: Any) -> NDArray[Any]:
+    """Labels as an array; `TypeError` where they are text."""
+    values = np.asarray(labels)
+    first = next(values.flat, None)
+    if isinstance(first, str):
+        raise TypeError(
+            f"labels are text, such as {str(first)!r}: number the classes from 0 on, as np.unique(labels, "
+            "return_inverse=True)[1] does."
+        )
+    return values
 
 
 def _classes(labels: Tensor, num_classes: int | None) -> tuple[Tensor, int]:

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from autoweight.config import BadSamples
 from autoweight.data.decoding import UnreadableImageError
-from autoweight.data.inputs import Inputs, each, together
+from autoweight.data.inputs import Inputs, each, parts, together
 from autoweight.data.mixing import mix
 from autoweight.errors import UserError, first_line, require
 
@@ -53,6 +53,17 @@ class Reading:
     """What becomes of samples that cannot be read: refuse ends the training, skip leaves them out and counts them."""
     label_key: str = ""
     """Where dict rows have their label; empty takes label, labels, target or y."""
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.num_workers, int) and self.num_workers >= 0,
+            f"num_workers is a number of processes, 0 or more, but is {self.num_workers!r}.",
+        )
+        require(self.bad_samples in ("refuse", "skip"), f"bad_samples is refuse or skip, but is {self.bad_samples!r}.")
+        require(
+            self.collate_fn is None or callable(self.collate_fn),
+            f"collate_fn is a function of a list of samples, but is {self.collate_fn!r}.",
+        )
 
 
 class Raw(Dataset[Any]):
@@ -208,6 +219,12 @@ class _Together:
             return None, [_plain(split_row(row, self.how.label_key)[1]) for row in rows]
         if self.how.collate_fn is not None:
             inputs = as_inputs(split_row(self.how.collate_fn(rows), self.how.label_key)[0])
+            found = [tuple(part.shape) for part in parts(inputs)]
+            require(
+                all(shape[:1] == (len(rows),) for shape in found),
+                f"collate_fn must give inputs and labels of as many rows as it was given, {len(rows)}, but its inputs "
+                f"are of shape {' and '.join(map(str, found))}",
+            )
             return inputs, []
         own = [as_inputs(split_row(row, self.how.label_key)[0]) for row in rows]
         return together(own, torch.stack), []

@@ -19,7 +19,7 @@ from autoweight.data.dataset import Samples
 from autoweight.data.inputs import Inputs, each, parts, rows, shapes, together
 from autoweight.data.known_labels import known_labels
 from autoweight.data.labelled import Labelled
-from autoweight.data.labels import check_labels
+from autoweight.data.labels import check_labels, no_text
 from autoweight.data.reading import Raw, ReadBatch, Reading, Ticket, read
 from autoweight.errors import UserError, first_line, require
 
@@ -61,12 +61,11 @@ class Streamed(Labelled):
         """
         reading = reading or Reading()
         check_map_style(dataset)
-        _check_reading(reading)
         require(task != "tokens", "classes of tokens cannot be streamed: pass tensors, or a Dataset with stream=False.")
         bad: dict[int, str] = {}
         found, positions = known_labels(dataset, labels, reading, bad)
         try:
-            given = torch.as_tensor(np.asarray(found))
+            given = torch.as_tensor(no_text(found))
         except (ValueError, TypeError) as error:
             raise UserError(f"labels must be numbers, all of one shape, but are not: {first_line(error)}.") from error
         checked, classes = check_labels(given, num_classes, task)
@@ -187,18 +186,4 @@ def check_map_style(data: Any) -> None:
     require(
         not isinstance(data, Mapping) or 0 in data,  # one with positions as keys is a data set
         "pass a pair, (inputs, labels), or a map-style Dataset, not a dict.",
-    )
-
-
-def _check_reading(reading: Reading) -> None:
-    require(
-        isinstance(reading.num_workers, int) and reading.num_workers >= 0,
-        f"num_workers is a number of processes, 0 or more, but is {reading.num_workers!r}.",
-    )
-    require(
-        reading.bad_samples in ("refuse", "skip"), f"bad_samples is refuse or skip, but is {reading.bad_samples!r}."
-    )
-    require(
-        reading.collate_fn is None or callable(reading.collate_fn),
-        f"collate_fn is a function of a list of samples, but is {reading.collate_fn!r}.",
     )

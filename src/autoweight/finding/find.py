@@ -26,7 +26,7 @@ from autoweight.ranks import ALONE, Ranks, of_process_group
 from autoweight.storage.shared import SharedCheckpointFile
 from autoweight.strategy import Rule, Strategy
 from autoweight.strategy.regime import Regime
-from autoweight.training.checks import check_call, check_file, check_training
+from autoweight.training.checks import check_call, check_file, check_listen, check_training
 from autoweight.training.device import few_threads, isolated
 from autoweight.workers import Problem, look_for_headroom, make_crew, make_workers
 
@@ -70,6 +70,7 @@ def search(
         device=device,
     )
     check_file(checkpoint)
+    check_listen(listen)
     ranks = of_process_group() if distributed else ALONE
     job.check(ranks)
     return job.run(None if checkpoint is None else Path(checkpoint), listen, ranks)

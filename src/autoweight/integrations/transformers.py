@@ -24,6 +24,7 @@ from autoweight.config import IGNORED
 from autoweight.distributed import num_processes, weigh_global
 from autoweight.errors import UserError, require
 from autoweight.strategy.remembering import Remembering
+from autoweight.strategy.view import check_classes
 from autoweight.strategy.weigher import Weigher
 
 INDEX = "autoweight_index"
@@ -101,11 +102,17 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
             num_items_in_batch = num_items_in_batch.to(logits.device)
         problem = self._problem(logits, labels)
         if problem != _CLASSES:
+            require(
+                logits.numel() == labels.numel(),
+                f"labels of {labels.dtype} need outputs of their shape, {tuple(labels.shape)}, but the model's are "
+                f"{tuple(logits.shape)}: labels that are classes must be int64.",
+            )
             targets = labels.float()
             return self._loss_of_targets(logits.reshape(labels.shape).float(), targets, problem, num_items_in_batch)
         logits, labels, places = self._flat(logits, labels)
         if not len(labels) and num_processes() == 1:
             return logits.sum() * 0  # not a single token counts
+        check_classes(labels, logits.shape[-1], "Leave out samples without a label.")  # before a loss is made of them
         losses = self._class_losses(logits, labels)
         weights = self._weights(losses, logits, labels, places)
         return (weights * losses).sum() / (len(losses) if num_items_in_batch is None else num_items_in_batch)
@@ -212,7 +219,11 @@ class WeightedTrainer(Trainer):  # type: ignore[misc]
                 f"{checkpoint} has no {STATE}: it was saved with save_only_model, or by a Trainer without weights, so "
                 "begin anew.",
             )
-            self.weigher.load_state_dict(torch.load(path, map_location=self.args.device, weights_only=True))
+            try:
+                state = torch.load(path, map_location=self.args.device, weights_only=True)
+            except Exception as error:  # whatever a damaged file makes torch raise
+                raise UserError(f"{path} is damaged: resume from an earlier checkpoint.") from error
+            self.weigher.load_state_dict(state)
 
 
 def _logits(outputs: Any) -> Tensor:

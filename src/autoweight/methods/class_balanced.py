@@ -8,11 +8,11 @@ Told    The size of each class.
 Cost    One look-up a step.
 """
 
-import torch
 from torch import Tensor
 
-from autoweight.errors import require
+from autoweight.errors import require, require_numbers
 from autoweight.strategy import Weigher, check_batch
+from autoweight.strategy.weigher import tensor_of
 
 
 class ClassBalanced(Weigher):
@@ -22,12 +22,11 @@ class ClassBalanced(Weigher):
     tasks = ("classification",)
 
     def __init__(self, class_counts: Tensor, beta: float = 0.999) -> None:
+        require_numbers("class_balanced", beta=beta)
         require(0 <= beta < 1, f"class_balanced's beta goes from 0 to below 1, but is {beta}.")
-        class_counts = torch.as_tensor(class_counts)
-        require(
-            class_counts.dim() == 1 and len(class_counts) > 0 and bool((class_counts > 0).all()),
-            "class_balanced needs how many samples each class has, all above 0.",
-        )
+        wanted = "class_balanced needs how many samples each class has, all above 0."
+        class_counts = tensor_of(class_counts, wanted)
+        require(class_counts.dim() == 1 and len(class_counts) > 0 and bool((class_counts > 0).all()), wanted)
         counts = class_counts.double()
         inverse = (1 - beta) / (1 - beta**counts)
         self.class_weights = (inverse / inverse.mean()).float()

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from autoweight.config import Feature
-from autoweight.errors import require
+from autoweight.errors import require, require_numbers
 from autoweight.strategy import Rule, Strategy
 from autoweight.strategy.features import FEATURES
 
@@ -36,9 +36,10 @@ class Constant(Strategy):
         memory_rate: float = 0.2,
         class_counts: Tensor | None = None,
     ) -> None:
-        require(0 <= warmup <= 1, f"constant's warmup is a share of the training, from 0 to 1, but is {warmup}.")
         values = (loss, entropy, density, label, margin, history, belief)
         thetas: dict[str, float] = dict(zip(FEATURES, values, strict=True))
+        require_numbers("constant", **thetas, bias=bias, warmup=warmup, memory_rate=memory_rate)
+        require(0 <= warmup <= 1, f"constant's warmup is a share of the training, from 0 to 1, but is {warmup}.")
         used: tuple[Feature, ...] = tuple(name for name in FEATURES if thetas[name] != 0) or ("loss",)
         rule = Rule(used, memory_rate=memory_rate)
         by_name: dict[str, float] = {**thetas, "bias": bias, "memory": 0.0}

@@ -13,7 +13,7 @@ As for every weigher no gradient flows through the weight; the source's loss let
 import torch
 from torch import Tensor
 
-from autoweight.errors import require
+from autoweight.errors import require, require_numbers
 from autoweight.strategy import Weigher, check_batch
 
 
@@ -24,6 +24,7 @@ class Focal(Weigher):
     tasks = ("classification",)
 
     def __init__(self, gamma: float = 2.0) -> None:
+        require_numbers("focal", gamma=gamma)
         require(gamma >= 0, f"focal's gamma must be at least 0, but is {gamma}.")
         self.gamma = gamma
 

@@ -12,7 +12,7 @@ Cost    One softmax of the logits.
 import torch
 from torch import Tensor
 
-from autoweight.errors import require
+from autoweight.errors import require, require_numbers
 from autoweight.strategy import Weigher, check_batch
 
 
@@ -23,6 +23,7 @@ class GCE(Weigher):
     tasks = ("classification",)
 
     def __init__(self, q: float = 0.7) -> None:
+        require_numbers("gce", q=q)
         require(0 <= q <= 1, f"gce's q goes from 0 to 1, but is {q}.")
         self.q = q
 

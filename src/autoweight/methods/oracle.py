@@ -12,6 +12,7 @@ from torch import Tensor
 
 from autoweight.errors import UserError, require
 from autoweight.strategy import Weigher, check_batch
+from autoweight.strategy.weigher import tensor_of
 
 
 class Oracle(Weigher):
@@ -21,8 +22,9 @@ class Oracle(Weigher):
     tasks = ("classification",)
 
     def __init__(self, clean: Tensor) -> None:
-        clean = torch.as_tensor(clean)
-        require(clean.dim() == 1 and len(clean) > 0, "oracle needs one true or false for every training sample.")
+        wanted = "oracle needs one true or false for every training sample."
+        clean = tensor_of(clean, wanted)
+        require(clean.dim() == 1 and len(clean) > 0, wanted)
         self.clean = clean.bool()
 
     def weigh(

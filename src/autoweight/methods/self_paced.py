@@ -18,7 +18,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from autoweight.errors import require, unknown
+from autoweight.errors import require, require_numbers, unknown
 from autoweight.strategy import Weigher, check_batch
 from autoweight.strategy.stages import check_progress
 
@@ -36,6 +36,7 @@ class SelfPaced(Weigher):
     ) -> None:
         if regulariser not in get_args(Regulariser):
             raise unknown("regulariser", regulariser, get_args(Regulariser))
+        require_numbers("self_paced", start=start, end=end, lower=lower)
         require(0 < start <= end <= 1, f"self_paced needs 0 < start <= end <= 1, but has {start} and {end}.")
         require(0 < lower < 1, f"self_paced's lower is a share of the age, between 0 and 1, but is {lower}.")
         self.regulariser = regulariser

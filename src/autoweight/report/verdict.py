@@ -111,7 +111,7 @@ def _sentence(name: str, rival: str, gain: Gain) -> str:
         return f"{start}; one seed, and no record of its answers, cannot tell whether that is chance."
     if not gain.has_interval:
         return f"{start}, the same on each of {gain.over}; that tells no interval, nor whether it is chance."
-    inside = f"(95 % interval {gain.low:+.1f} to {gain.high:+.1f}, over {gain.over})"
+    inside = f"(95 % interval {gain.low:+z.1f} to {gain.high:+z.1f}, over {gain.over})"
     return f"{start} {inside}: {'it could be chance' if gain.may_be_chance else 'hardly chance'}."
 
 

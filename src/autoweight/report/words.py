@@ -126,7 +126,7 @@ def _trust(info: dict[str, Any]) -> str:
     said, repeats = "", info.get("validation_repeats", 1)
     half = half_width(error, repeats) if repeats > 1 else NORMAL * error
     if repeats > 1:
-        said = f" By {repeats} repeats, its 95 % interval is {100 * (gain - half):.1f} to {100 * (gain + half):.1f}."
+        said = f" By {repeats} repeats, its 95 % interval is {100 * (gain - half):z.1f} to {100 * (gain + half):z.1f}."
     if abs(gain) <= half and info.get("reward") != "plain":
         said += " That could be chance: do not trust the strategy yet."
     if (candidates := info.get("candidates", 1)) > 1:

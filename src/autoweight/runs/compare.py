@@ -30,8 +30,9 @@ from autoweight.runs.samples import Columns, sample_columns, samples_file, write
 from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.storage.shared import SharedCheckpointFile
 from autoweight.strategy.files import RUN_FILE
+from autoweight.strategy.weigher import check_device
 from autoweight.training.checks import check_method, check_training, warn_where_far
-from autoweight.training.device import check_device, few_threads, isolated
+from autoweight.training.device import few_threads, isolated
 from autoweight.training.evaluate import Judged, judge
 from autoweight.training.loop import StageReport, Trained, Training, check_side_by_side, train
 from autoweight.training.split import check_split

@@ -15,7 +15,7 @@ from autoweight.ranks import ALONE, Ranks
 from autoweight.runs.folder import RunFolder
 from autoweight.strategy import Strategy
 from autoweight.strategy.files import RUN_FILE
-from autoweight.training.device import check_device
+from autoweight.strategy.weigher import check_device
 
 _DATA_SEED = 10_000  # searches see other splits and noise than the seeds that methods are compared on
 

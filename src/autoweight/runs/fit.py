@@ -24,7 +24,7 @@ from autoweight.storage.checkpoint import CheckpointFile
 from autoweight.strategy import Weigher
 from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.shipped import load
-from autoweight.training.checks import check_call, check_method, check_training, warn_where_far
+from autoweight.training.checks import check_call, check_listen, check_method, check_training, warn_where_far
 from autoweight.training.device import isolated
 from autoweight.training.evaluate import score
 from autoweight.training.loop import StageReport, Training, train
@@ -97,6 +97,7 @@ def fit(
     begin anew, delete the file and NAME.previous beside it, the checkpoint before.
     """
     check_call(training, seed, device, checkpoint)
+    check_listen(listen)
     require(train_data is not None, "train_data is missing: pass tensors or a map-style Dataset to train on.")
     task = "classification" if training is None else training.task
     reading = Reading(collate_fn, num_workers, bad_samples, label_key)

@@ -97,5 +97,6 @@ def _read(path: Path) -> dict[str, Any] | None:
     digest, payload = content[:_DIGEST], content[_DIGEST:]
     if hashlib.sha256(payload).digest() != digest:
         return None
-    state: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True)
+    # Whoever takes it copies it to where they are, which need not be the GPU that it was written from.
+    state: dict[str, Any] = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
     return state

@@ -11,6 +11,13 @@ def ramp(value: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
     return ((value - low) / (high - low)).clamp(0, 1)
 
 
+def on_device(number: float | Tensor, device: torch.device) -> Tensor:
+    """A number where it is needed, without waiting for a GPU."""
+    if isinstance(number, Tensor):
+        return number.to(device, torch.float32)
+    return torch.full((), float(number), dtype=torch.float32, device=device)
+
+
 def whole(values: Tensor) -> Tensor:
     """Numbers in fixed point, still as floats: these hold them exactly."""
     return (values * FIXED_POINT).round()

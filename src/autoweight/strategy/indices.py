@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import UserError, require
-from autoweight.strategy.weigher import Weigher
+from autoweight.strategy.weigher import Weigher, check_device
 
 
 def weigh_once(
@@ -51,13 +51,14 @@ def places_of(indices: Tensor | None, losses: Tensor) -> Tensor:
     return (indices.long().unsqueeze(-1) * losses.shape[1] + tokens).reshape(-1)
 
 
-def check_sizes(num_samples: int, num_classes: int) -> None:
-    """Raise `UserError` where these cannot be the sizes of a memory."""
+def check_place(num_samples: int, num_classes: int, device: torch.device | str) -> None:
+    """Raise `UserError` where there cannot be a memory of these sizes on this device."""
     require(
         all(isinstance(size, Integral) and size >= 0 for size in (num_samples, num_classes)),
         "a memory is of whole numbers of samples and classes, those of the training set, but was to be of "
         f"{num_samples!r} and {num_classes!r}.",
     )
+    check_device(device)
 
 
 def check_range(lowest: int, highest: int, num_samples: int | None) -> None:

@@ -60,7 +60,7 @@ class Regime:
             if was is None or is_now is None or was == is_now:
                 continue
             if isinstance(was, str) or _far(one.name, float(was), float(is_now)):
-                found.append(f"{one.name} {is_now} instead of {was}")
+                found.append(f"{one.name} {was}, here {is_now}")
         return found
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import UserError, require
-from autoweight.strategy.indices import check_range, check_sizes, check_whole, places_of, weigh_once
+from autoweight.strategy.indices import check_place, check_range, check_whole, places_of, weigh_once
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.testimony import Testimony
 from autoweight.strategy.view import View
@@ -43,7 +43,7 @@ class Remembering(Weigher):
 
         States do not tell of it: whoever goes on from one reserves again, before loading it.
         """
-        check_sizes(num_samples, num_classes)
+        check_place(num_samples, num_classes, device)
         self._begin(num_samples, num_classes, device)
         self._reserved, self._tokens = True, 0
 
@@ -142,15 +142,17 @@ class Remembering(Weigher):
             lowest, highest = map(int, places.aminmax())
             self._make_room(lowest, highest, view.logits.shape[-1], losses.device)
             self._check_classes(view)
-        assert self.memory is not None, "call weigher.reserve(num_samples, num_classes, device) before compiling a step"
+        if self.memory is None:
+            torch._dynamo.graph_break()  # or torch would not compile what lacks weigher.reserve, and say nothing
+            raise UserError("call weigher.reserve(num_samples, num_classes, device) before compiling a step.")
         if not compiling and self.memory.device != losses.device:  # as loaded on a CPU
             self.memory = self.memory.on(losses.device)
             self.testimony = Testimony(*(one.to(losses.device) for one in self.testimony))
         places = places.to(losses.device)
-        to_check = (self._to_check or not self._reserved) and not compiling
-        if to_check and not view.labels.is_floating_point():
-            self.memory.check_labels(view.labels, places, view.valid)
-        self._to_check = False
+        if not compiling and (self._to_check or not self._reserved):
+            if not view.labels.is_floating_point():
+                self.memory.check_labels(view.labels, places, view.valid)
+            self._to_check = False
         return self.memory, places
 
     def _testify(self, memory: Memory, places: Tensor, valid: Tensor) -> None:

@@ -17,7 +17,7 @@ from autoweight.strategy.remembering import Remembering
 from autoweight.strategy.rule import Rule
 from autoweight.strategy.stages import check_progress, stage_at, stage_of
 from autoweight.strategy.view import view_of
-from autoweight.strategy.weigher import check_tensors
+from autoweight.strategy.weigher import check_tensors, tensor_of
 
 _HEADER = {"features": list, "warmup_stages": int, "label_feature": str, "normalised": bool, "info": dict}
 """What a file's header has to hold; of what remembers there is more, which older files lack."""
@@ -120,7 +120,7 @@ class Strategy(Remembering):
         differences = [] if self.regime is None else self.regime.differences(use)
         if differences:
             why = "; ".join(differences)
-            self._say("far", f"this strategy was found in another training ({why}) and may do harm here.")
+            self._say("far", f"this strategy was found in another training (with {why}) and may do harm here.")
 
     def save(self, path: str | Path) -> None:
         """Write the strategy to a safetensors file, replacing it in one move."""
@@ -193,10 +193,7 @@ class Strategy(Remembering):
 
 def _checked(class_counts: Any) -> Tensor:
     wanted = "class_counts says how many training samples each class has, such as torch.bincount(labels)."
-    try:
-        counts = torch.as_tensor(class_counts)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise UserError(wanted) from error
+    counts = tensor_of(class_counts, wanted)
     sound = counts.dim() == 1 and bool(counts.isfinite().all()) and bool((counts >= 0).all()) and bool(counts.any())
     require(sound, wanted)
     return counts

@@ -10,6 +10,8 @@ from autoweight.config import IGNORED
 from autoweight.errors import UserError
 from autoweight.strategy.weigher import check_tensors
 
+_ONE_LOGIT = "For one logit z of two classes, [batch, 1], pass torch.cat([-z, z], dim=1) / 2."
+
 
 class View(NamedTuple):
     """What a rule sees of a batch: one row a sample, no gradients, zeros where a sample is not valid."""
@@ -36,10 +38,11 @@ def check_batch(losses: Tensor, logits: Tensor, labels: Tensor, num_classes: int
         raise UserError(f"weights need {needed}, but shapes are {_shapes(losses, logits, labels)}.")
     _check_numbers(losses)
     classes = logits.shape[1] if num_classes is None else num_classes
-    _check_classes(labels, classes, "Leave out samples without a label.")
+    check_classes(labels, classes, "Leave out samples without a label.")
 
 
-def _check_classes(labels: Tensor, classes: int, advice: str) -> None:
+def check_classes(labels: Tensor, classes: int, advice: str) -> None:
+    """Raise `UserError` unless labels are classes below that number, which is looked at on a CPU only."""
     if labels.dtype not in (torch.int64, torch.int32):
         raise UserError(f"labels must be int64, but are {labels.dtype}: use .long().")
     if labels.device.type == "cpu" and not torch.compiler.is_compiling() and labels.numel():
@@ -47,9 +50,9 @@ def _check_classes(labels: Tensor, classes: int, advice: str) -> None:
         if not torch.equal(labels.clamp(0, last), labels):
             lowest, highest = map(int, labels.aminmax())
             wrong = lowest if lowest < 0 else highest
-            raise UserError(
-                f"label {wrong} is out of range: with {classes} classes, labels go from 0 to {last}. {advice}"
-            )
+            known = "1 class" if classes == 1 else f"{classes} classes"
+            advice = _ONE_LOGIT if classes == 1 else advice
+            raise UserError(f"label {wrong} is out of range: with {known}, labels go from 0 to {last}. {advice}")
 
 
 def view_of(
@@ -81,7 +84,7 @@ def view_of(
 
 
 def _check_targets(losses: Tensor, logits: Tensor, labels: Tensor) -> None:
-    if losses.dim() != 1 or len(losses) != len(logits) or len(losses) != len(labels):
+    if losses.dim() != 1 or not losses.shape == labels.shape[:1] == logits.shape[:1]:
         raise UserError(
             "weights need losses [batch] (the mean over a sample's labels), and outputs and labels of one shape, "
             f"[batch, ...], but shapes are {_shapes(losses, logits, labels)}."
@@ -99,7 +102,7 @@ def _check_tokens(losses: Tensor, logits: Tensor, labels: Tensor) -> None:
 def _check_token_labels(labels: Tensor, classes: int) -> None:
     on_host = labels.device.type == "cpu" and not torch.compiler.is_compiling()
     own = labels[labels != IGNORED] if on_host else labels
-    _check_classes(own, classes, f"Tokens to ignore have the label {IGNORED}.")
+    check_classes(own, classes, f"Tokens to ignore have the label {IGNORED}.")
 
 
 def _shapes(losses: Tensor, logits: Tensor, labels: Tensor) -> str:

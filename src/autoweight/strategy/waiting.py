@@ -69,7 +69,9 @@ class Waiting:
         """Put visits down, and give the verdicts before. Of a sample that waits already the later visit counts."""
         before = self.rows.index_select(0, places)
         visits = torch.stack([*look, labels], dim=-1).to(before.dtype)
-        self.rows[:, :_VISIT].index_put_((places,), visits.where(valid.unsqueeze(-1), before[:, :_VISIT]))
+        visits = visits.where(valid.unsqueeze(-1), before[:, :_VISIT])
+        # Whole rows: compiled, a part of each would be put into a copy of all.
+        self.rows.index_put_((places,), torch.cat([visits, before[:, _VISIT:]], dim=-1))
         self.number += places.shape[0]
         self.progress.fill_(progress if isinstance(progress, Tensor) else float(progress))
         return Verdict(*before[:, _VISIT:].unbind(dim=-1))
@@ -88,7 +90,7 @@ class Waiting:
         """The places of those that wait, what was made of them, and their labels; none waits any more."""
         places = (self.rows[:, 0] >= 0).nonzero().squeeze(-1)
         own, strongest, strongest_class, labels = self.rows[places, :_VISIT].unbind(dim=-1)
-        self.rows[places, :_VISIT] = -1.0
+        self.rows[:, :_VISIT].index_fill_(0, places, -1.0)
         self.number.zero_()
         self.known = 0
         return places, Look(own, strongest, strongest_class.long()), labels.long()

@@ -101,7 +101,24 @@ def check_tensors(**given: object) -> None:
                 "progress=progress, indices=indices) gives."
             )
         kind = type(value).__name__
-        raise UserError(f"{name} must be a tensor, but came as {kind}: use torch.as_tensor({name}).")
+        remedy = f"pass the {name} in it" if isinstance(value, Mapping) else f"use torch.as_tensor({name})"
+        raise UserError(f"{name} must be a tensor, but came as {kind}: {remedy}.")
+
+
+def check_device(device: torch.device | str) -> None:
+    """Raise `UserError` unless tensors can live on the device."""
+    try:
+        torch.zeros(1, device=torch.device(device)).item()
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise UserError(f"there is no device '{device}' here: use cpu, or cuda where PyTorch finds a GPU.") from error
+
+
+def tensor_of(values: Any, wanted: str) -> Tensor:
+    """Values as a tensor, or a `UserError` that says what was wanted."""
+    try:
+        return torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UserError(wanted) from error
 
 
 def weighted_mean(losses: Tensor, weights: Tensor, valid: Tensor | None = None) -> Tensor:

@@ -19,9 +19,10 @@ from autoweight.methods.method import Method, trainable
 from autoweight.strategy import Rule, Strategy
 from autoweight.strategy.regime import Regime
 from autoweight.strategy.stages import stage_starts
+from autoweight.strategy.weigher import check_device
 from autoweight.training.ahead import ready_forward_mode, slopes_along
 from autoweight.training.captured import draws_random_numbers
-from autoweight.training.device import check_device, isolated
+from autoweight.training.device import isolated
 from autoweight.training.precision import is_halved
 from autoweight.training.schedules import check_schedule
 from autoweight.training.split import weigher_of
@@ -47,6 +48,11 @@ def check_file(checkpoint: str | Path | None) -> None:
     require(
         checkpoint is None or not Path(checkpoint).is_dir(), f"checkpoint takes a file, but {checkpoint!r} is a folder."
     )
+
+
+def check_listen(listen: Any) -> None:
+    """Raise `UserError` for a listener that cannot be called."""
+    require(callable(listen), f"listen is a function of one report after another, but is {listen!r}.")
 
 
 def check_training(make_model: Callable[[], nn.Module], train: Labelled, config: TrainingConfig, device: str) -> None:
@@ -84,7 +90,9 @@ def check_network(make_model: Callable[[], nn.Module], train: Labelled, config: 
                 outputs = forward(model.to(device).train(), inputs)
         except Exception as error:  # whatever a network raises about its inputs
             about = f"{dtypes(inputs)} inputs of shape {shapes(inputs)}, {count} at a time"
-            raise UserError(f"the network cannot take {about}: {first_line(error)}.") from error
+            doubled = "float32" in about and any(one.dtype == torch.float64 for one in model.parameters())
+            hint = " (data of float64 are read as float32: make the network so, too)" if doubled else ""
+            raise UserError(f"the network cannot take {about}: {first_line(error)}{hint}.") from error
     _check_outputs(outputs, train, count)
 
 

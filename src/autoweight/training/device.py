@@ -1,4 +1,4 @@
-"""Where tensors can live, and how many threads small networks get."""
+"""The current device, and how many threads small networks get."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -9,20 +9,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from autoweight.data.labelled import Labelled
 from autoweight.data.threads import one_thread
-from autoweight.errors import UserError
 from autoweight.training.task import forward
 
 _SMALL_STEP = 1e9
 """Floating-point operations. Below, a step's single operations take microseconds: several threads gain little on them,
 and spend what they gain waiting busily for each other, twenty times as long where others use the cores too."""
-
-
-def check_device(device: str) -> None:
-    """Raise `UserError` unless tensors can live on the device."""
-    try:
-        torch.zeros(1, device=torch.device(device)).item()
-    except (RuntimeError, AssertionError, TypeError) as error:
-        raise UserError(f"there is no device '{device}' here: use cpu, or cuda where PyTorch finds a GPU.") from error
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """How a training computes: in half precision, compiled."""
 
+import inspect
 from collections.abc import Callable
 from functools import cache
 from typing import Any, ParamSpec, TypeVar
@@ -37,4 +38,7 @@ def _compile(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     Tuning the kernels between convolutions saves another hundredth or two.
     """
     options: dict[str, str | int | bool | Callable[..., Any]] = {"combo_kernels": True, "max_autotune_pointwise": True}
-    return torch.compile(work, options=options)
+    inner = inspect.unwrap(work)
+    fast: Callable[Arguments, Result] = torch.compile(inner, options=options)
+    # All that `no_grad` wraps is one function to the compiler, which gives up on its ninth version.
+    return fast if inner is work else torch.no_grad()(fast)

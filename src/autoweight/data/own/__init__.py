@@ -64,20 +64,9 @@ class OwnData(NamedTuple):
 def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
     """Read the user's own data; only the training part tells how they become numbers."""
     kind = _checked_kind(config)
-    try:
-        found = KINDS[kind].read(Path(config.path), config)
-    except OSError as error:
-        raise UserError(f"{error.filename or config.path} cannot be read: {error.strerror}.") from error
-    train, trusted = _trusted(found, kind, config, task)
-    test = found.test if not config.test else _another(config.test, kind, config).train
-    learn_targets(train, task)  # says what is wrong with the labels, before too few of a kind are said to be
-    if test is not None:
-        test = labelled(test, task)
-    elif config.test_share == 0:
-        test = train
+    train, test, trusted = _split(kind, config, task)
+    if test is train:
         warnings.warn("nothing is split off to test on, so scores are those on the training samples.", stacklevel=3)
-    else:
-        train, test = split_off(train, config.test_share, task)
     targets = learn_targets(train, task)
     make = _Maker(KINDS[kind].encode(train, config, task), targets, config, task)
     train_samples, trusted_samples = make(train), None if trusted is None else make(trusted)
@@ -89,6 +78,31 @@ def load_own(config: DataConfig, task: TaskName = "classification") -> OwnData:
     if trusted_samples is not None and train.marked is None:  # marked rows are in one part alone
         train_samples, test_samples = _without_trusted(train_samples, test_samples, trusted_samples, config)
     return OwnData(train_samples, test_samples, trusted_samples, skipped)
+
+
+def count_own(config: DataConfig, task: TaskName) -> int:
+    """How many of the user's own samples there are to train on; 0 where that cannot be told."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return len(_split(_checked_kind(config), config, task)[0])
+    except Exception:  # whoever reads them in earnest says what is wrong
+        return 0
+
+
+def _split(kind: KindName, config: DataConfig, task: TaskName) -> tuple[Rows, Rows, Rows | None]:
+    """The labelled samples to train on, to test on (the same where nothing is split off), and the trusted ones."""
+    try:
+        found = KINDS[kind].read(Path(config.path), config)
+    except OSError as error:
+        raise UserError(f"{error.filename or config.path} cannot be read: {error.strerror}.") from error
+    train, trusted = _trusted(found, kind, config, task)
+    test = found.test if not config.test else _another(config.test, kind, config).train
+    learn_targets(train, task)  # says what is wrong with the labels, before too few of a kind are said to be
+    if test is not None:
+        return train, labelled(test, task), trusted
+    if config.test_share == 0:
+        return train, train, trusted
+    return *split_off(train, config.test_share, task), trusted
 
 
 def _checked_kind(config: DataConfig) -> KindName:

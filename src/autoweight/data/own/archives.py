@@ -8,7 +8,6 @@ from autoweight.data.decoding import pillow
 from autoweight.data.own.images import marked, part_folders, read_parts
 from autoweight.data.own.rows import Parts, Rows
 from autoweight.data.shards import read_archives, shards_in
-from autoweight.data.tars import index_of
 
 
 def read_shards(path: Path, config: DataConfig) -> Parts:
@@ -23,11 +22,6 @@ def read_shards(path: Path, config: DataConfig) -> Parts:
 def holds_shards(path: Path) -> bool:
     """Whether a path is an archive, or a folder of archives, to train on."""
     return bool(shards_in(path) or shards_in(path / "train"))
-
-
-def count_archived(path: Path) -> int:
-    """How many images there are to train on."""
-    return sum(len(index_of(shard).offsets) for shard in shards_in(path) or shards_in(path / "train"))
 
 
 def _rows(path: Path, config: DataConfig) -> Rows:

@@ -61,10 +61,10 @@ def _maker(name: str, column: NDArray[Any], rows: NDArray[np.str_]) -> Column | 
     if len(known) == 0 or (known == known[0]).all():
         return _presence_maker(read, numbers)
     whole = len(known) == len(numbers) >= _FEW_ROWS and (known == np.round(known)).all()
-    if whole and (np.diff(known) > 0).all():
+    if whole and (known[1:] > known[:-1]).all():
         warnings.warn(f"column '{name}' only counts the rows, so it is left out.", stacklevel=5)
         return None
-    return _number_maker(read, numbers, float(known.mean()), float(known.std()))
+    return _number_maker(read, numbers, known)
 
 
 class _Cells(NamedTuple):
@@ -133,11 +133,15 @@ def _numbers_of(name: str, column: NDArray[Any], said: bool) -> Numbers:
     return numbers
 
 
-def _number_maker(read: _Reader, numbers: Numbers, mean: float, deviation: float) -> Column:
+def _number_maker(read: _Reader, numbers: Numbers, known: Numbers) -> Column:
     some_missing = bool(np.isnan(numbers).any())
+    # Times a power of 2, which leaves the digits alone, lest squares of very large or small numbers lose theirs.
+    exponent = -int(np.frexp(np.abs(known).max())[1])
+    mean, deviation = (of(np.ldexp(known, exponent)) for of in (np.mean, np.std))
 
+    @np.errstate(over="ignore")
     def make(column: NDArray[Any]) -> list[Numbers]:
-        values = read(column)
+        values = np.ldexp(read(column), exponent)
         scaled = np.nan_to_num((values - mean) / deviation)  # a missing one is the mean
         return [scaled.clip(-1e3, 1e3), *([np.isnan(values) * 1.0] if some_missing else [])]
 

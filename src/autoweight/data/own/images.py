@@ -121,10 +121,3 @@ def _usual_size(images: Images) -> int:
 
 def _has_folders(path: Path) -> bool:
     return path.is_dir() and bool(folders_in(path))
-
-
-def count_images(path: Path) -> int:
-    """How many files there are in class folders, images or not."""
-    train = path / "train"
-    folder = train if _has_folders(train) else path
-    return sum(own.is_file() for own in folder.rglob("*"))

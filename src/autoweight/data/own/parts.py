@@ -28,7 +28,7 @@ def labelled(rows: Rows, task: TaskName) -> Rows:
     require(bool(there.any()), "not one sample has a label: name another column with --label.")
     told = "have no label and are left out" if task != "multilabel" else "have no label, so that none is true of them"
     first = rows.names[int(np.argmin(there))]
-    warnings.warn(f"{int((~there).sum())} samples {told}, such as {first}.", stacklevel=4)
+    warnings.warn(f"{int((~there).sum())} samples {told}, such as {first}.", stacklevel=5)
     return rows if task == "multilabel" else rows.take(there.nonzero()[0])
 
 

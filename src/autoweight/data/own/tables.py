@@ -3,7 +3,7 @@
 import csv
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,21 +98,34 @@ def _csv(path: Path) -> Table:
             delimiter = _delimiter(next((line for line in file if line.strip()), ""))
             file.seek(0)
             reader = csv.reader(file, delimiter=delimiter)
-            rows = [(reader.line_num, row) for row in reader if len(row) > 1 or "".join(row).strip()]
+            rows = list(_records(reader))
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from error
     except csv.Error as error:
         raise UserError(f"{path} cannot be read as a table: {error}.") from error
     require(len(rows) > 0, f"{path} is empty: a header and rows are expected.")
     header, rows = [name.strip() for name in rows[0][1]], rows[1:]
-    twice = sorted({name for name in header if header.count(name) > 1})
-    require(not twice, f"{path} has two columns called '{''.join(twice[:1])}': rename one.")
+    _check_names(path, header)
     for line, row in rows:
         if len(row) != len(header):
             raise UserError(f"line {line} of {path} has {len(row)} fields, but the header has {len(header)}.")
     cells = zip(*(row for _, row in rows), strict=True)
     columns = {name: np.array(column, dtype=object) for name, column in zip(header, cells, strict=False)}
     return Table(columns, np.array([f"{path.name}:{line}" for line, _ in rows], dtype=str))
+
+
+def _records(reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """The records of a CSV that hold something, each with the line that it begins on."""
+    line = 1
+    for row in reader:
+        if len(row) > 1 or "".join(row).strip():
+            yield line, row
+        line = reader.line_num + 1
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    require(not twice, f"{path} has two columns called '{''.join(twice[:1])}': rename one.")
 
 
 def _delimiter(header: str) -> str:
@@ -125,6 +138,7 @@ def _parquet(path: Path) -> Table:
     except ImportError as error:
         raise UserError("Parquet files are read by pyarrow, which is missing: pip install pyarrow.") from error
     try:
+        _check_names(path, parquet.read_schema(path).names)
         table = parquet.read_table(path)
     except (arrow.ArrowException, OSError) as error:
         raise UserError(f"{path} cannot be read as a Parquet file: save it anew.") from error
