@@ -68,9 +68,10 @@ def test_what_is_contradicted_is_left_out_on_trial_and_everywhere_only_if_it_las
     sizes = census.sizes(torch.tensor(0))
     on_trial = sizes.on_trial(torch.arange(SAMPLES))
     assert on_trial.sum() == pytest.approx(SAMPLES / 4, abs=5)
-    assert census.evidence(sizes).against(on_trial).min() > 0.9
+    nobody = torch.zeros_like(on_trial)
+    assert census.evidence(sizes).against(on_trial, nobody).min() > 0.9
     census.taken_back[1] = census.taken_back[0]  # as if all were confirmed at the next visit
-    strength = census.evidence(sizes).against(on_trial)
+    strength = census.evidence(sizes).against(on_trial, nobody)
     assert strength[on_trial].min() > 0.9
     assert strength[~on_trial].max() == 0
 

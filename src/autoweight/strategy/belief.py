@@ -14,7 +14,7 @@ _LEAST = 1e-30  # of the prior, whose logit has to be a number: below it, no mar
 
 def doubt(evidence: Evidence, taken: Taken) -> tuple[Tensor, Tensor]:
     """The log-odds that labels are wrong, but for sparing, and how much of them a margin takes away: for `auto`."""
-    strength = evidence.against(taken.on_trial)
+    strength = evidence.against(taken.on_trial, taken.control)
     slope = _slope(strength)
     return _prior_odds(strength, evidence.prior.gather(0, taken.believed)) - slope * taken.relative, slope
 
@@ -40,7 +40,7 @@ def belief(
     """The feature: log-odds that labels are right, by margins and how many are contradicted, times how far to trust."""
     taken = memory.relative(margins, labels, indices, valid)
     evidence = memory.census.evidence(taken.sizes)
-    log_odds = evidence.against(taken.on_trial) * (
+    log_odds = evidence.against(taken.on_trial, taken.control) * (
         SLOPE * taken.relative - torch.logit(evidence.prior).gather(0, taken.believed)
     )
     return _raised(log_odds, memory.spared(log_odds.sigmoid(), taken, labels, indices, valid, progress))

@@ -33,6 +33,7 @@ _UNDECIDED = 0.01  # of the samples, as if they were contradicted by nothing: so
 _FEW = 2  # such samples at least
 _SHARED = 5  # samples of a class that are taken to be confirmed as those of all are, so that rare classes have a scale
 _KNOWLEDGE = (0.2, 0.4)  # agreement beyond chance: what is called "slight" of kappas, and "fair" up to the second
+_SOME_KNOWLEDGE = (0.1, 0.3)  # the same where samples are known to be memorised
 _LATE_KNOWLEDGE = (0.05, 0.15)  # the same in the middle of a training and later: with 80 % redrawn there is no more
 _SWITCH = 5  # power of the odds of evidence: 0.3 counts as 0.014, 0.5 as 0.5, 0.7 as 0.986
 LEAST_PRIOR, MOST_PRIOR = 0.01, 0.9  # below, next to nothing is wrong; above, next to nothing is learned
@@ -64,6 +65,11 @@ class Sizes(NamedTuple):
     def on_trial(self, indices: Tensor) -> Tensor:
         """Which samples are: the same all along, once all have come."""
         return indices * _HASH % _HASHES < _HASHES * self.share_on_trial
+
+    def control(self, indices: Tensor) -> Tensor:
+        """Which samples others are compared with: as many as are on trial of a large set, and none of these."""
+        place = indices * _HASH % _HASHES - _HASHES * self.share_on_trial
+        return (place >= 0) & (place < _HASHES * _LEAST_SHARE)
 
     def comparable(self, labels: Tensor, believed: Tensor) -> Tensor:
         """Which labels are not far rarer than the classes believed in: that others are contradicted is no evidence.
@@ -97,10 +103,12 @@ class Evidence(NamedTuple):
     others: Tensor
     prior: Tensor
     """The share of contradicted labels in each class believed in, `[classes]`."""
+    control: Tensor
+    """Those of the control group, which is left out before there is evidence."""
 
-    def against(self, on_trial: Tensor) -> Tensor:
+    def against(self, on_trial: Tensor, control: Tensor) -> Tensor:
         """How far single labels may be."""
-        return torch.where(on_trial, self.on_trial, self.others)
+        return torch.where(on_trial, self.on_trial, torch.where(control, self.control, self.others))
 
 
 class Census:
@@ -197,7 +205,7 @@ class Census:
             1 - all_against.maximum(all_raw) / everyone / (1 - 1 / max(len(sums), 2)),
         )
 
-    def evidence(self, sizes: Sizes) -> Evidence:
+    def evidence(self, sizes: Sizes, memorising: float | Tensor = 0.0, control: float | Tensor = 0.0) -> Evidence:
         """How far contradicted labels may be taken for wrong.
 
         A wrong label is contradicted as firmly as right ones of the same look are confirmed: margins fall into two
@@ -206,7 +214,8 @@ class Census:
         a label that is learned slowly. So it is suspicion, which is enough to leave out samples on trial. It is
         evidence against all if the network goes on contradicting what it does not train on. Weights change the margins
         that they come from, so that weak evidence would feed itself: it has to pass a switch, at one half. Whether it
-        has is kept in `opened`.
+        has is kept in `opened`. Two groups are not asked for where it is known that samples are memorised (control.py),
+        as far as they are, `memorising`, nor of the `control` group, as far as that is left out.
         """
         margins = self.margins()
         knowledge = ramp(margins.agreement, *_KNOWLEDGE) * ramp(margins.bimodality, *_TWO_GROUPS)
@@ -214,12 +223,14 @@ class Census:
         before, taken_back = self.taken_back
         learning = ramp(taken_back / before.clamp(min=1e-6), 0.0, _LEARNING)
         firmness = margins.contradiction * margins.lasting - _FIRMER * sizes.small * learning
+        knowledge = knowledge.maximum(memorising * ramp(margins.agreement, *_SOME_KNOWLEDGE))
         evidence = knowledge * ramp(firmness, *_FIRMNESS)
         passes = evidence**_SWITCH
         strength = passes / (passes + (1 - evidence) ** _SWITCH) * sizes.seen
         self.opened.copy_(strength > 0.5)
         on_trial = (suspicion * sizes.seen).maximum(strength)
-        return Evidence(on_trial.float(), strength.float(), margins.contradicted.float())
+        control = strength.maximum(sizes.seen * control)
+        return Evidence(on_trial.float(), strength.float(), margins.contradicted.float(), control.float())
 
     def assumed(self, progress: Tensor, seen: Tensor) -> Evidence:
         """The same where labels are known to be wrong: all that is asked is that the network beats chance.
@@ -232,7 +243,7 @@ class Census:
             for early, late in zip(_KNOWLEDGE, _LATE_KNOWLEDGE, strict=True)
         )
         knowledge = (ramp(margins.agreement, low, high) * seen).float()
-        return Evidence(knowledge, knowledge, margins.contradicted.float())
+        return Evidence(knowledge, knowledge, margins.contradicted.float(), knowledge)
 
     def rarity(self, progress: Tensor, sizes: Sizes, made: bool = False) -> Tensor:
         """Inverse frequency to a power that grows late, `[classes]`, with a mean of 1 over the samples.

@@ -18,6 +18,11 @@ def on_device(number: float | Tensor, device: torch.device) -> Tensor:
     return torch.full((), float(number), dtype=torch.float32, device=device)
 
 
+def follow_epoch(counts: Tensor, seen: Tensor, visited: Tensor, num_samples: Tensor) -> None:
+    """Counts of about the last epoch, in place: what was `seen` comes in, among as many as were `visited`."""
+    counts.mul_(1 - (visited / num_samples).clamp(max=1)).add_(seen)
+
+
 def whole(values: Tensor) -> Tensor:
     """Numbers in fixed point, still as floats: these hold them exactly."""
     return (values * FIXED_POINT).round()

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from autoweight.errors import UserError
-from autoweight.strategy.census import Census, Sizes
+from autoweight.strategy.census import Census, Evidence, Sizes
 from autoweight.strategy.columns import NEVER_LOW, NONE, Columns, Part
+from autoweight.strategy.control import LEAST_SAMPLES, Control
 from autoweight.strategy.counting import counted
 from autoweight.strategy.history import History
 from autoweight.strategy.sparing import Sparing
@@ -37,6 +38,7 @@ class Memory:
         """In the set, as far as is known: where a memory grows, there is room for more."""
         self.history = History(self.columns, tensors["loss_sums"])
         self.census = Census(tensors)
+        self.control = Control(tensors)
         self.sparing = Sparing(tensors)
         self.waiting = Waiting(tensors)
         self._visit: Visit
@@ -46,7 +48,8 @@ class Memory:
         """A memory of samples that were never seen."""
         columns = Columns.empty(num_samples, device).tensors()
         sums = torch.zeros(num_classes, 3, dtype=torch.long, device=device)
-        counts = Census.empty(num_classes, device).tensors() | Sparing.empty(num_classes, device).tensors()
+        parts = Census.empty(num_classes, device), Control.empty(device), Sparing.empty(num_classes, device)
+        counts = {name: one for part in parts for name, one in part.tensors().items()}
         return cls({**columns, "loss_sums": sums, **counts, **Waiting.counts(device)})
 
     def __len__(self) -> int:
@@ -65,6 +68,7 @@ class Memory:
             "num_waiting": self.waiting.number,
             "waiting_progress": self.waiting.progress,
             **self.census.tensors(),
+            **self.control.tensors(),
             **self.sparing.tensors(),
         }
 
@@ -167,7 +171,16 @@ class Memory:
         self, relative: Tensor, believed: Tensor, labels: Tensor, indices: Tensor, valid: Tensor, sizes: Sizes
     ) -> Taken:
         telling = valid & sizes.comparable(labels, believed)
-        return Taken(relative, believed, sizes.on_trial(self._named(indices)) & telling, telling, sizes)
+        named = self._named(indices)
+        on_trial, control = sizes.on_trial(named) & telling, sizes.control(named) & telling
+        return Taken(relative, believed, on_trial, control, telling, sizes)
+
+    def evidence(self, sizes: Sizes, progress: Tensor) -> Evidence:
+        """How far contradicted labels may be taken for wrong; of larger sets the control group tells, too."""
+        if not self._spares or self.num_samples < LEAST_SAMPLES:
+            return self.census.evidence(sizes)
+        left_out = self.control.left_out(sizes.visits, progress)
+        return self.census.evidence(sizes, self.control.memorising(), left_out)
 
     def spared(
         self,
@@ -185,24 +198,28 @@ class Memory:
         """
         if progress is None or not self._spares:
             return right
-        _, believed, on_trial, telling, sizes = taken
+        _, believed, on_trial, control, telling, sizes = taken
         mean = self._remember_own(indices, valid)
         before = self.columns["taken_for"].gather(0, indices)
         self.columns.put("taken_for", indices, before, believed, valid)
         self.sparing.visit(before, believed, labels, valid)
         early, settled = self.sparing.clock(progress, self.census.opened)
-        self.sparing.follow(self._visit.now < 0, on_trial, telling & (early > 0), sizes.samples)
-        may_be = self.sparing.probability_right(mean, believed, labels)
-        self.sparing.doubt(believed != labels, may_be, mean, valid & ~settled, sizes.samples)
-        return self.sparing.raised(right, may_be, on_trial, (early, settled), self.census.opened)
+        may_be, contradicted = self.sparing.probability_right(mean, believed, labels), believed != labels
+        compared = telling & ~on_trial & (early > 0)
+        self.control.follow(self._visit.now < 0, control, compared, sizes.samples)
+        self.control.doubt(contradicted & control & compared, may_be, mean, compared, sizes)
+        self.sparing.doubt(contradicted, may_be, mean, valid & ~settled, sizes.samples)
+        return self._raised(right, may_be, taken, (early, settled))
 
     def still_spared(self, right: Tensor, taken: Taken, labels: Tensor, places: Tensor, progress: Tensor) -> Tensor:
         """The same by what is remembered: nobody is visited."""
         if not self._spares:
             return right
         may_be = self.sparing.probability_right(self.columns["own"][places], taken.believed, labels)
-        opened = self.census.opened
-        return self.sparing.raised(right, may_be, taken.on_trial, self.sparing.clock(progress, opened), opened)
+        return self._raised(right, may_be, taken, self.sparing.clock(progress, self.census.opened))
+
+    def _raised(self, right: Tensor, may_be: Tensor, taken: Taken, clock: tuple[Tensor, Tensor]) -> Tensor:
+        return self.sparing.raised(right, may_be, taken, clock, self.sparing.safe(self.control, self.census.opened))
 
     @property
     def _spares(self) -> bool:

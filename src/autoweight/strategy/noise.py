@@ -18,13 +18,14 @@ from torch import Tensor
 
 from autoweight.strategy.auto import Auto
 from autoweight.strategy.census import Census, Evidence, Sizes
+from autoweight.strategy.memory import Memory
 
 
 class Noise(Auto):
     """Weighs by the probability that a label is right, taking for granted that many are wrong."""
 
-    def _evidence(self, census: Census, sizes: Sizes, progress: Tensor) -> Evidence:
-        return census.assumed(progress, sizes.seen)
+    def _evidence(self, memory: Memory, sizes: Sizes, progress: Tensor) -> Evidence:
+        return memory.census.assumed(progress, sizes.seen)
 
     def _rarity(self, census: Census, sizes: Sizes, progress: Tensor) -> Tensor:
         return torch.ones_like(census.class_weights)

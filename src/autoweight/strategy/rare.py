@@ -15,14 +15,15 @@ from torch import Tensor
 
 from autoweight.strategy.auto import Auto
 from autoweight.strategy.census import Census, Evidence, Sizes
+from autoweight.strategy.memory import Memory
 
 
 class Rare(Auto):
     """Raises rare classes, taking for granted that they should not be rare."""
 
-    def _evidence(self, census: Census, sizes: Sizes, progress: Tensor) -> Evidence:
+    def _evidence(self, memory: Memory, sizes: Sizes, progress: Tensor) -> Evidence:
         none = torch.zeros_like(progress)
-        return Evidence(none, none, torch.zeros_like(census.class_weights))
+        return Evidence(none, none, torch.zeros_like(memory.census.class_weights), none)
 
     def _rarity(self, census: Census, sizes: Sizes, progress: Tensor) -> Tensor:
         return census.rarity(progress, sizes, made=True)

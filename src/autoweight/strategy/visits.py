@@ -52,6 +52,8 @@ class Taken(NamedTuple):
     """The classes believed in."""
     on_trial: Tensor
     """Which samples are on trial."""
+    control: Tensor
+    """Which are in the control group, with which all others but those on trial are compared."""
     telling: Tensor
     """Which are valid, and their labels not far rarer than the classes believed in: others are never on trial."""
     sizes: Sizes
