@@ -177,7 +177,7 @@ class Memory:
 
     def evidence(self, sizes: Sizes, progress: Tensor) -> Evidence:
         """How far contradicted labels may be taken for wrong; of larger sets the control group tells, too."""
-        if not self._spares or self.num_samples < LEAST_SAMPLES:
+        if not self._has_control:
             return self.census.evidence(sizes)
         left_out = self.control.left_out(sizes.visits, progress)
         return self.census.evidence(sizes, self.control.memorising(), left_out)
@@ -207,7 +207,8 @@ class Memory:
         may_be, contradicted = self.sparing.probability_right(mean, believed, labels), believed != labels
         compared = telling & ~on_trial & (early > 0)
         self.control.follow(self._visit.now < 0, control, compared, sizes.samples)
-        self.control.doubt(contradicted & control & compared, may_be, mean, compared, sizes)
+        if self._has_control:
+            self.control.doubt(contradicted & control & compared, may_be, mean, compared, sizes)
         self.sparing.doubt(contradicted, may_be, mean, valid & ~settled, sizes.samples)
         return self._raised(right, may_be, taken, (early, settled))
 
@@ -220,6 +221,10 @@ class Memory:
 
     def _raised(self, right: Tensor, may_be: Tensor, taken: Taken, clock: tuple[Tensor, Tensor]) -> Tensor:
         return self.sparing.raised(right, may_be, taken, clock, self.sparing.safe(self.control, self.census.opened))
+
+    @property
+    def _has_control(self) -> bool:
+        return self._spares and self.num_samples >= LEAST_SAMPLES
 
     @property
     def _spares(self) -> bool:
