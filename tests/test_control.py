@@ -82,7 +82,7 @@ GIVEN = torch.where(WRONG, (TRUE + 1 + torch.arange(SAMPLES) // CLASSES % (CLASS
 
 
 def memorised(epochs, firmness):
-    """auto and its last weights, where a network knows six samples of ten, and memorises the labels of all bit by bit."""
+    """auto and its last weights, of a network that knows six samples of ten, and memorises all labels bit by bit."""
     auto, generator = aw.load("auto"), torch.Generator().manual_seed(1)
     weights, taught = torch.ones(SAMPLES), torch.zeros(SAMPLES, 1)
     known = torch.rand(SAMPLES, generator=generator) < 0.6
