@@ -7,18 +7,17 @@ from torch.testing import assert_close
 import autoweight as aw
 from autoweight.strategy.belief import belief
 from autoweight.strategy.census import Census, Evidence
-from autoweight.strategy.control import Control
 from autoweight.strategy.memory import Memory
 from autoweight.strategy.sparing import Sparing
 
 YES, OPENED = torch.tensor([True]), torch.tensor(True)
 
 
-def filled(group, others, visits=3000.0):
+def filled(on_trial, others, visits=3000.0):
     """Shares contradicted in the two arms."""
-    control = Control.empty()
-    control.arms.copy_(torch.tensor([[visits, 15 * visits], [visits * group, 15 * visits * others]]))
-    return control
+    sparing = Sparing.empty(3)
+    sparing.arms.copy_(torch.tensor([[visits, 15 * visits], [visits * on_trial, 15 * visits * others]]))
+    return sparing
 
 
 def test_a_label_is_as_often_right_as_wrong_at_twice_its_odds_among_samples_of_the_same_look():
@@ -33,7 +32,7 @@ def test_a_label_is_as_often_right_as_wrong_at_twice_its_odds_among_samples_of_t
 
 
 @pytest.mark.parametrize(
-    ("group", "others", "visits", "safe"),
+    ("on_trial", "others", "visits", "safe"),
     [
         (0.4, 0.4, 3000.0, 1.0),
         (0.4, 0.2, 3000.0, 0.0),  # what others lack was memorised
@@ -41,16 +40,16 @@ def test_a_label_is_as_often_right_as_wrong_at_twice_its_odds_among_samples_of_t
         (0.0, 0.0, 3000.0, 0.0),  # nothing is contradicted
     ],
 )
-def test_nobody_is_spared_where_samples_are_memorised_or_may_be(group, others, visits, safe):
-    control = filled(group, others, visits)
-    assert Sparing.safe(control, OPENED).item() == pytest.approx(safe, abs=1e-4)
-    assert Sparing.safe(control, ~OPENED).item() == 0
+def test_nobody_is_spared_where_samples_are_memorised_or_may_be(on_trial, others, visits, safe):
+    sparing = filled(on_trial, others, visits)
+    assert sparing.safe(OPENED).item() == pytest.approx(safe, abs=1e-4)
+    assert sparing.safe(~OPENED).item() == 0
 
 
 def test_between_the_limits_the_standard_error_counts_five_times():
     error = (0.6 / 0.4 / 3000) ** 0.5
     expected = (0.3 - (1 - 0.34 / 0.4) - 5 * error) / 0.1
-    assert Sparing.safe(filled(0.4, 0.34), OPENED).item() == pytest.approx(expected, abs=1e-4)
+    assert filled(0.4, 0.34).safe(OPENED).item() == pytest.approx(expected, abs=1e-4)
 
 
 def test_single_samples_are_spared_in_the_first_half():
@@ -87,6 +86,14 @@ def test_a_problem_is_hard_where_two_fifths_of_what_is_contradicted_are_probable
     assert_close(sparing.doubts, torch.tensor([4.0, 1.7]))
 
 
+def test_the_arms_are_followed_over_an_epoch():
+    sparing, on_trial = Sparing.empty(3), torch.tensor([True, False, False, False])
+    contradicted, valid = torch.tensor([True, True, False, True]), torch.tensor([True, True, True, False])
+    for _ in range(2):
+        sparing.follow(contradicted, on_trial, valid, torch.tensor(12))
+    assert_close(sparing.arms, 1.75 * torch.tensor([[1.0, 2.0], [1.0, 1.0]]))  # three of twelve samples go each time
+
+
 def test_pairs_are_those_of_all_samples_as_they_were_last_seen():
     memory, generator = Memory.empty(2000, 4), torch.Generator().manual_seed(0)
     for _ in range(80):
@@ -118,14 +125,14 @@ def ready(opened=True):
     memory = Memory.empty(4000, 3)
     memory.census.counts[:, 0] = 1300
     memory.census.opened.fill_(opened)
-    memory.control.arms.copy_(filled(0.4, 0.4).arms)
+    memory.sparing.arms.copy_(filled(0.4, 0.4).arms)
     memory.sparing.pairs.copy_(torch.tensor([[1000, 0, 0], [20, 960, 20], [0, 0, 1000]]))
     return memory
 
 
-SIZES = ready().census.sizes(torch.tensor(0))
-ON_TRIAL, CONTROL = (next(i for i in range(100) if group(torch.tensor(i))) for group in (SIZES.on_trial, SIZES.control))
-NEITHER = next(i for i in range(100) if not (SIZES.on_trial(torch.tensor(i)) or SIZES.control(torch.tensor(i))))
+def on_trial(index):
+    """Whether a sample is, in such a memory."""
+    return ready().census.sizes(torch.tensor(0)).on_trial(torch.tensor(index))
 
 
 def hard(share=1.0):
@@ -137,7 +144,7 @@ def hard(share=1.0):
 
 
 def test_a_half_hearted_contradiction_is_spared_early_and_a_firm_one_is_not():
-    index = NEITHER
+    index = next(i for i in range(100) if not on_trial(i))
     assert visit(ready(), 0.2, index, 0.1) > 0.95
     assert visit(ready(), 0.005, index, 0.1) < 0.05
     assert visit(hard(0.0), 0.2, index, 0.45) == pytest.approx(visit(ready(), 0.2, index, 0.1) / 2, abs=1e-3)
@@ -148,27 +155,23 @@ def test_a_half_hearted_contradiction_is_spared_early_and_a_firm_one_is_not():
 
 @pytest.mark.parametrize(("share", "weight"), [(0.3, 0.0), (0.4, 0.5), (0.5, 1.0)])
 def test_where_problems_are_hard_everybody_is_spared_late_however_improbable(share, weight):
-    index = NEITHER
+    index = next(i for i in range(100) if not on_trial(i))
     assert visit(hard(share), 0.005, index, 0.6) == pytest.approx(weight, abs=1e-4)
     assert visit(hard(share), 0.005, index, 0.2) < 0.05  # not before
 
 
 def test_nothing_is_counted_late():
     memory = hard()
-    before = memory.control.arms.clone(), memory.sparing.doubts.clone()
+    before = memory.sparing.arms.clone(), memory.sparing.doubts.clone()
     visit(memory, 0.2, 0, 0.6)
-    assert torch.equal(memory.control.arms, before[0])
+    assert torch.equal(memory.sparing.arms, before[0])
     assert torch.equal(memory.sparing.doubts, before[1])
 
 
 @pytest.mark.parametrize("progress", [0.1, 0.6])
 def test_samples_on_trial_are_never_spared(progress):
-    assert visit(hard(), 0.2, ON_TRIAL, progress) == 0
-
-
-def test_samples_of_the_control_group_are_spared_only_with_everybody():
-    assert visit(hard(), 0.2, CONTROL, 0.1) == 0
-    assert visit(hard(), 0.2, CONTROL, 0.6) == 1
+    index = next(i for i in range(100) if on_trial(i))
+    assert visit(hard(), 0.2, index, progress) == 0
 
 
 def test_the_label_s_probability_is_remembered_over_half_of_all_visits():
@@ -183,7 +186,7 @@ def test_the_label_s_probability_is_remembered_over_half_of_all_visits():
 def test_small_sets_are_left_as_they_are_and_count_nothing():
     memory = Memory.empty(1999, 3)
     memory.census.opened.fill_(True)
-    memory.control.arms.copy_(filled(0.4, 0.4).arms)
+    memory.sparing.arms.copy_(filled(0.4, 0.4).arms)
     assert visit(memory, 0.2, 0, 0.1, right=0.25) == 0.25
     assert not memory.sparing.pairs.any()
 
@@ -201,7 +204,7 @@ def test_strategies_that_go_by_belief_spare_whom_auto_spares(monkeypatch):
     """Where progress is known, as it is to strategies in use; a search's workers are not told."""
     full = Evidence(torch.ones(()), torch.ones(()), torch.full((3,), 0.3), torch.ones(()))
     monkeypatch.setattr(Census, "evidence", lambda *_: full)
-    index = NEITHER
+    index = next(i for i in range(100) if not on_trial(i))
 
     def belief_in(probability, progress):
         memory = ready()
@@ -226,7 +229,7 @@ def test_labels_that_are_outnumbered_are_in_neither_arm():
         margins = memory.margins(memory.look(logits, labels), labels, indices, torch.tensor(0.2), everyone)
         taken = memory.relative(margins, labels, indices, everyone)
         memory.spared(torch.ones(4000), taken, labels, indices, everyone, 0.3)
-    assert memory.control.arms[1].max() < 1  # of 200, in the first epoch, before classes are counted
+    assert memory.sparing.arms[1].max() < 1  # of 200, in the first epoch, before classes are counted
 
 
 def test_a_memory_that_spares_goes_on_from_its_state_to_the_same_weights():

@@ -27,6 +27,7 @@ _LEARNING = 0.05
 _SMALL = (5000.0, 10000.0)  # samples: of the second, more than six hundred are
 _ON_TRIAL = 128  # samples, where that lies between the shares below
 _LEAST_SHARE, _MOST_SHARE = 1 / 16, 1 / 4  # of the samples that are on trial
+_CONTROL = 500  # samples of the control group, if that is no more than the smaller share
 _OUTNUMBERED = 3  # times: labels that are so much rarer than what they are taken for are contradicted by that alone
 _HASH, _HASHES = 2654435761, 2**32  # Knuth's multiplicative hash spreads neighbours evenly
 _UNDECIDED = 0.01  # of the samples, as if they were contradicted by nothing: so that a few odd ones are no group
@@ -67,9 +68,9 @@ class Sizes(NamedTuple):
         return indices * _HASH % _HASHES < _HASHES * self.share_on_trial
 
     def control(self, indices: Tensor) -> Tensor:
-        """Which samples others are compared with: as many as are on trial of a large set, and none of these."""
+        """Which samples others are compared with; none of them is on trial."""
         place = indices * _HASH % _HASHES - _HASHES * self.share_on_trial
-        return (place >= 0) & (place < _HASHES * _LEAST_SHARE)
+        return (place >= 0) & (place < _HASHES * (_CONTROL / self.samples).clamp(max=_LEAST_SHARE))
 
     def comparable(self, labels: Tensor, believed: Tensor) -> Tensor:
         """Which labels are not far rarer than the classes believed in: that others are contradicted is no evidence.
@@ -93,6 +94,21 @@ class Margins(NamedTuple):
     """How much of it lasts: of the contradicted samples on trial, the share that still is at the next visit."""
     agreement: Tensor
     """How much more often labels are confirmed than by chance, if classes were equally frequent: Bennett's S."""
+
+
+class Told(NamedTuple):
+    """What a control group tells (control.py), each from 0 to 1."""
+
+    memorising: Tensor | float = 0.0
+    """How far it is known that samples are memorised whose labels are probably wrong."""
+    hard: Tensor | float = 0.0
+    """How far it is known that contradicted labels are hard rather than wrong."""
+    left_out: Tensor | float = 0.0
+    """How far the group is left out where it is contradicted."""
+
+
+NOTHING_TOLD = Told()
+"""By a set that has none."""
 
 
 class Evidence(NamedTuple):
@@ -205,7 +221,7 @@ class Census:
             1 - all_against.maximum(all_raw) / everyone / (1 - 1 / max(len(sums), 2)),
         )
 
-    def evidence(self, sizes: Sizes, memorising: float | Tensor = 0.0, control: float | Tensor = 0.0) -> Evidence:
+    def evidence(self, sizes: Sizes, told: Told = NOTHING_TOLD) -> Evidence:
         """How far contradicted labels may be taken for wrong.
 
         A wrong label is contradicted as firmly as right ones of the same look are confirmed: margins fall into two
@@ -214,8 +230,8 @@ class Census:
         a label that is learned slowly. So it is suspicion, which is enough to leave out samples on trial. It is
         evidence against all if the network goes on contradicting what it does not train on. Weights change the margins
         that they come from, so that weak evidence would feed itself: it has to pass a switch, at one half. Whether it
-        has is kept in `opened`. Two groups are not asked for where it is known that samples are memorised (control.py),
-        as far as they are, `memorising`, nor of the `control` group, as far as that is left out.
+        has is kept in `opened`. Where a control group has told that samples are memorised, two groups are not asked
+        for; where it has told that the problem is hard, there is no evidence.
         """
         margins = self.margins()
         knowledge = ramp(margins.agreement, *_KNOWLEDGE) * ramp(margins.bimodality, *_TWO_GROUPS)
@@ -223,13 +239,13 @@ class Census:
         before, taken_back = self.taken_back
         learning = ramp(taken_back / before.clamp(min=1e-6), 0.0, _LEARNING)
         firmness = margins.contradiction * margins.lasting - _FIRMER * sizes.small * learning
-        knowledge = knowledge.maximum(memorising * ramp(margins.agreement, *_SOME_KNOWLEDGE))
-        evidence = knowledge * ramp(firmness, *_FIRMNESS)
+        knowledge = knowledge.maximum(told.memorising * ramp(margins.agreement, *_SOME_KNOWLEDGE))
+        evidence = knowledge * ramp(firmness, *_FIRMNESS) * (1 - told.hard)
         passes = evidence**_SWITCH
         strength = passes / (passes + (1 - evidence) ** _SWITCH) * sizes.seen
         self.opened.copy_(strength > 0.5)
         on_trial = (suspicion * sizes.seen).maximum(strength)
-        control = strength.maximum(sizes.seen * control)
+        control = strength.maximum(sizes.seen * told.left_out)
         return Evidence(on_trial.float(), strength.float(), margins.contradicted.float(), control.float())
 
     def assumed(self, progress: Tensor, seen: Tensor) -> Evidence:

@@ -2,27 +2,30 @@
 
 What is contradicted in the group is left out at first, whether labels are wrong or not. So where labels of the others
 are contradicted less often than the group's, they were memorised. And how hard a problem is shows there undisturbed: a
-right label that is contradicted is often the second best guess, a wrong one is no more probable than others.
+right label that is contradicted often is the second best guess, a wrong one is no more probable than others.
 
-Networks that memorise within a few epochs leave no time for margins to part into two groups. So for larger sets it is
-evidence enough that contradiction is firm and implausible, and that others are memorised.
+Networks that memorise within a few epochs leave no time for margins to part into two groups. So of larger sets it is
+evidence enough that contradiction is firm and implausible, and that others are memorised. And where about half of it is
+plausible, it is no evidence, however margins lie.
 """
 
 import torch
 from torch import Tensor
 
-from autoweight.strategy.census import Sizes
-from autoweight.strategy.counting import follow_epoch, ramp
+from autoweight.strategy.census import Sizes, Told
+from autoweight.strategy.counting import follow_arms, follow_epoch, lacking, ramp
 
 LEAST_SAMPLES = 5000
-"""Of smaller sets, too few are in the group to tell before it is too late."""
+"""Of smaller sets too few are in the group, and clean ones, hard and memorised, look like noisy ones."""
 
 PROBABLE = 0.1  # of a label: what is less probable is not taken for hard; with many classes, here, less will do
-_MEMORISED = 0.05  # of the group's contradictions that others lack: enough, one standard error taken away
+_MEMORISED = 0.05  # of the group's contradictions that others lack: enough to be known
+_ERRORS = 1.0  # standard errors that are taken away from it
 _PLAUSIBLE = (
     0.26,
     0.30,
 )  # of the group's contradicted labels that are hard: 0.21 to 0.29 of noisy images, 0.3 of clean
+_HARD = (0.48, 0.53)  # of the same: from the second on, contradicted labels are no evidence
 _VISITS = (12.0, 16.0)  # over which the group is taken back: who memorises fast has done so
 _HALF = (0.4, 0.5)  # of the training, over which it is in any case
 
@@ -31,13 +34,13 @@ class Control:
     """Counts over about an epoch; its tensors change in place."""
 
     def __init__(self, tensors: dict[str, Tensor]) -> None:
-        self.arms = tensors["arms"]  # [2, 2]: visits, and those contradicted; of the group, and of others
+        self.control_arms = tensors["control_arms"]  # [2, 2]: visits, and those contradicted; of the group, of others
         self.plausible = tensors["plausible"]  # [2]: the group's contradicted labels, and those of them that are hard
 
     @classmethod
     def empty(cls, device: torch.device | str = "cpu") -> "Control":
         """Of a training that has not begun."""
-        shapes = {"arms": (2, 2), "plausible": (2,)}
+        shapes = {"control_arms": (2, 2), "plausible": (2,)}
         return cls({name: torch.zeros(shape, dtype=torch.float32, device=device) for name, shape in shapes.items()})
 
     def tensors(self) -> dict[str, Tensor]:
@@ -46,9 +49,7 @@ class Control:
 
     def follow(self, contradicted: Tensor, control: Tensor, valid: Tensor, num_samples: Tensor) -> None:
         """Follow how often labels are contradicted at the present visit, in the group and elsewhere."""
-        arms = torch.stack([control, ~control]) & valid
-        seen = torch.stack([arms, arms & contradicted]).sum(dim=-1)
-        follow_epoch(self.arms, seen, valid.sum(), num_samples)
+        follow_arms(self.control_arms, control, contradicted, valid, num_samples)
 
     def doubt(self, contradicted: Tensor, right: Tensor, own: Tensor, valid: Tensor, sizes: Sizes) -> None:
         """Follow how many of the group are `contradicted`, and how many of these are hard: probable, rather `right`."""
@@ -56,17 +57,12 @@ class Control:
         seen = torch.stack([contradicted, right * probable * contradicted]).sum(dim=-1)
         follow_epoch(self.plausible, seen, valid.sum(), sizes.samples)
 
-    def memorised(self, errors: float) -> Tensor:
-        """Of the group's contradictions, the share that others lack, and so many standard errors more."""
-        seen, contradicted = self.arms
-        seen = seen.clamp(min=1)
-        control, others = (contradicted / seen).clamp(min=1e-3)
-        return 1 - others / control + errors * ((1 - control) / (control * seen[0])).sqrt()
-
-    def memorising(self) -> Tensor:
-        """How far it is known, from 0 to 1, that others are memorised, and that contradicted labels are implausible."""
+    def tell(self, visits: Tensor, progress: Tensor) -> Told:
+        """What the group tells, after so many visits."""
         contradicted, hard = self.plausible
-        return ramp(self.memorised(-1.0), 0.0, _MEMORISED) * (1 - ramp(hard / contradicted.clamp(min=1), *_PLAUSIBLE))
+        plausible = hard / contradicted.clamp(min=1)
+        memorising = ramp(lacking(self.control_arms, -_ERRORS), 0.0, _MEMORISED) * (1 - ramp(plausible, *_PLAUSIBLE))
+        return Told(memorising, ramp(plausible, *_HARD), self.left_out(visits, progress))
 
     def left_out(self, visits: Tensor, progress: Tensor) -> Tensor:
         """How far the group is left out where it is contradicted, from 1 to 0."""

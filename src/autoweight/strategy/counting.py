@@ -23,6 +23,20 @@ def follow_epoch(counts: Tensor, seen: Tensor, visited: Tensor, num_samples: Ten
     counts.mul_(1 - (visited / num_samples).clamp(max=1)).add_(seen)
 
 
+def follow_arms(arms: Tensor, group: Tensor, contradicted: Tensor, valid: Tensor, num_samples: Tensor) -> None:
+    """Visits of about an epoch, and those contradicted, `[2, 2]`: of a group's samples, and of all others."""
+    seen = torch.stack([group, ~group]) & valid
+    follow_epoch(arms, torch.stack([seen, seen & contradicted]).sum(dim=-1), valid.sum(), num_samples)
+
+
+def lacking(arms: Tensor, errors: float) -> Tensor:
+    """Of a group's contradictions, the share that others lack, and so many standard errors more."""
+    seen, contradicted = arms
+    seen = seen.clamp(min=1)
+    group, others = (contradicted / seen).clamp(min=1e-3)
+    return 1 - others / group + errors * ((1 - group) / (group * seen[0])).sqrt()
+
+
 def whole(values: Tensor) -> Tensor:
     """Numbers in fixed point, still as floats: these hold them exactly."""
     return (values * FIXED_POINT).round()

@@ -14,7 +14,7 @@ from autoweight.errors import UserError
 from autoweight.strategy.census import Census, Evidence, Sizes
 from autoweight.strategy.columns import NEVER_LOW, NONE, Columns, Part
 from autoweight.strategy.control import LEAST_SAMPLES, Control
-from autoweight.strategy.counting import counted
+from autoweight.strategy.counting import counted, on_device
 from autoweight.strategy.history import History
 from autoweight.strategy.sparing import Sparing
 from autoweight.strategy.visits import Look, Taken, Visit
@@ -179,8 +179,7 @@ class Memory:
         """How far contradicted labels may be taken for wrong; of larger sets the control group tells, too."""
         if not self._has_control:
             return self.census.evidence(sizes)
-        left_out = self.control.left_out(sizes.visits, progress)
-        return self.census.evidence(sizes, self.control.memorising(), left_out)
+        return self.census.evidence(sizes, self.control.tell(sizes.visits, progress))
 
     def spared(
         self,
@@ -204,23 +203,24 @@ class Memory:
         self.columns.put("taken_for", indices, before, believed, valid)
         self.sparing.visit(before, believed, labels, valid)
         early, settled = self.sparing.clock(progress, self.census.opened)
-        may_be, contradicted = self.sparing.probability_right(mean, believed, labels), believed != labels
-        compared = telling & ~on_trial & (early > 0)
-        self.control.follow(self._visit.now < 0, control, compared, sizes.samples)
+        now, contradicted = self._visit.now < 0, believed != labels
+        self.sparing.follow(now, on_trial, telling & (early > 0), sizes.samples)
+        may_be = self.sparing.probability_right(mean, believed, labels)
         if self._has_control:
+            left_out = self.control.left_out(sizes.visits, on_device(progress, self.device)) > 0
+            compared = telling & ~on_trial & left_out
+            self.control.follow(now, control, compared, sizes.samples)
             self.control.doubt(contradicted & control & compared, may_be, mean, compared, sizes)
         self.sparing.doubt(contradicted, may_be, mean, valid & ~settled, sizes.samples)
-        return self._raised(right, may_be, taken, (early, settled))
+        return self.sparing.raised(right, may_be, on_trial, (early, settled), self.census.opened)
 
     def still_spared(self, right: Tensor, taken: Taken, labels: Tensor, places: Tensor, progress: Tensor) -> Tensor:
         """The same by what is remembered: nobody is visited."""
         if not self._spares:
             return right
         may_be = self.sparing.probability_right(self.columns["own"][places], taken.believed, labels)
-        return self._raised(right, may_be, taken, self.sparing.clock(progress, self.census.opened))
-
-    def _raised(self, right: Tensor, may_be: Tensor, taken: Taken, clock: tuple[Tensor, Tensor]) -> Tensor:
-        return self.sparing.raised(right, may_be, taken, clock, self.sparing.safe(self.control, self.census.opened))
+        opened = self.census.opened
+        return self.sparing.raised(right, may_be, taken.on_trial, self.sparing.clock(progress, opened), opened)
 
     @property
     def _has_control(self) -> bool:

@@ -2,9 +2,10 @@
 
 A network that has not learned yet contradicts many right labels, but half-heartedly: a right label keeps more
 probability than a wrong one, which is as improbable as it is rare among the samples that the network takes for that
-class. To spare such labels is safe only while the network does not memorise what it trains on, which the control group
-tells (control.py). On small sets it cannot, so nobody is spared. And sparing ends in the middle of the training, or
-somewhat after evidence came, since memorising comes with small learning rates, and once it is seen it is too late.
+class. To spare such labels is safe only while the network does not memorise what it trains on. That is seen on the
+samples on trial, which are never spared: as long as labels of all others are contradicted about as often as theirs,
+nothing is memorised. On small sets this cannot be told, so nobody is spared. And it ends in the middle of the training,
+or somewhat after evidence came, since memorising comes with small learning rates, and once it is seen it is too late.
 
 Where two fifths of what is contradicted in the middle would be spared, the problem is hard, and contradiction says
 little: to leave out would do more harm than wrong labels do. So everybody is spared from then on.
@@ -13,14 +14,13 @@ little: to leave out would do more harm than wrong labels do. So everybody is sp
 import torch
 from torch import Tensor
 
-from autoweight.strategy.control import PROBABLE, Control
-from autoweight.strategy.counting import follow_epoch, on_device, ramp
-from autoweight.strategy.visits import Taken
+from autoweight.strategy.control import PROBABLE
+from autoweight.strategy.counting import follow_arms, follow_epoch, lacking, on_device, ramp
 
 _MOST_CLASSES = 1024  # of which pairs are counted; with more, nobody is spared
 _TIMES = 2.0  # the odds of a label among the samples of a look: at twice these it is as often right as wrong
 _STEEPNESS = 3.0  # of that judgement: power of the ratio
-_MEMORISED = (0.2, 0.3)  # of the control group's contradictions that others lack: from the second on nobody is spared
+_MEMORISED = (0.2, 0.3)  # of the contradictions on trial that others lack: nobody is spared from the second on
 _ERRORS = 5.0  # standard errors that are added to it, so that it has to be known
 _ENDS = 0.5  # of the training: later, sparing would be memorising
 _LASTS = 0.2  # of the training at least: where evidence comes late, so does memorising
@@ -33,6 +33,7 @@ class Sparing:
 
     def __init__(self, tensors: dict[str, Tensor]) -> None:
         self.pairs = tensors["pairs"]  # samples by the class believed in and by label, [classes, classes]
+        self.arms = tensors["arms"]  # [2, 2]: visits in about an epoch, and those contradicted; on trial, and others
         self.doubts = tensors["doubts"]  # [2]: contradicted labels in about an epoch, and those of them that are hard
         self.began = tensors["began"]  # how much of the training was done when evidence came first
 
@@ -43,6 +44,7 @@ class Sparing:
         return cls(
             {
                 "pairs": torch.zeros(counted, counted, dtype=torch.int32, device=device),
+                "arms": torch.zeros(2, 2, dtype=torch.float32, device=device),
                 "doubts": torch.zeros(2, dtype=torch.float32, device=device),
                 "began": torch.ones((), dtype=torch.float32, device=device),
             }
@@ -57,6 +59,10 @@ class Sparing:
         pairs = torch.stack([before.clamp(min=0), believed]) * len(self.pairs) + labels
         changes = torch.stack([-((before >= 0) & valid).int(), valid])
         self.pairs.view(-1).index_add_(0, pairs.flatten(), changes.flatten())
+
+    def follow(self, contradicted: Tensor, on_trial: Tensor, valid: Tensor, num_samples: Tensor) -> None:
+        """Follow how often labels are contradicted at the present visit, on trial and elsewhere."""
+        follow_arms(self.arms, on_trial, contradicted, valid, num_samples)
 
     def doubt(self, contradicted: Tensor, right: Tensor, own: Tensor, valid: Tensor, num_samples: Tensor) -> None:
         """Follow how many labels are contradicted, and how many of these are hard: probable, and rather `right`."""
@@ -74,17 +80,18 @@ class Sparing:
         ends = (self.began + _LASTS).clamp(min=_ENDS)
         return ((ends - done) / _FADES).clamp(0, 1), opened & (done >= _ENDS)
 
-    def raised(self, right: Tensor, may_be: Tensor, taken: Taken, clock: tuple[Tensor, Tensor], safe: Tensor) -> Tensor:
+    def safe(self, opened: Tensor) -> Tensor:
+        """How far sparing is safe, from 0 to 1: where samples are not memorised, and that is known."""
+        return ramp(lacking(self.arms, _ERRORS), *reversed(_MEMORISED)) * opened
+
+    def raised(
+        self, right: Tensor, may_be: Tensor, on_trial: Tensor, clock: tuple[Tensor, Tensor], opened: Tensor
+    ) -> Tensor:
         """Probabilities that labels are `right`, raised where they `may_be`, or for all of a hard problem."""
         early, settled = clock
-        single = ((may_be - right).clamp(min=0) * early).masked_fill(taken.control, 0)
+        single = (may_be - right).clamp(min=0) * early
         everyone = (1 - right - single) * self.hard() * settled
-        return right + ((single + everyone) * safe).masked_fill(taken.on_trial, 0)
-
-    @staticmethod
-    def safe(control: Control, opened: Tensor) -> Tensor:
-        """How far sparing is safe, from 0 to 1: where samples are not memorised, and that is known."""
-        return ramp(control.memorised(_ERRORS), *reversed(_MEMORISED)) * opened
+        return right + ((single + everyone) * self.safe(opened)).masked_fill(on_trial, 0)
 
     def hard(self) -> Tensor:
         """How far everybody is to be spared, from 0 to 1."""
