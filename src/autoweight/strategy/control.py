@@ -21,10 +21,8 @@ LEAST_SAMPLES = 5000
 PROBABLE = 0.1  # of a label: what is less probable is not taken for hard; with many classes, here, less will do
 _MEMORISED = 0.05  # of the group's contradictions that others lack: enough to be known
 _ERRORS = 1.0  # standard errors that are taken away from it
-_PLAUSIBLE = (
-    0.26,
-    0.30,
-)  # of the group's contradicted labels that are hard: 0.21 to 0.29 of noisy images, 0.3 of clean
+# Of the group's contradicted labels, those that are hard: 0.21 to 0.29 of noisy images, 0.31 to 0.44 of clean ones.
+_PLAUSIBLE = (0.26, 0.30)
 _HARD = (0.48, 0.53)  # of the same: from the second on, contradicted labels are no evidence
 _VISITS = (12.0, 16.0)  # over which the group is taken back: who memorises fast has done so
 _HALF = (0.4, 0.5)  # of the training, over which it is in any case
